@@ -1,1 +1,4 @@
 //! Placeholder.
+
+pub mod checkpoint;
+pub mod files;

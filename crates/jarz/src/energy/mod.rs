@@ -1,0 +1,183 @@
+//! Energies: the models. A density is `exp(-U(x)) / Z`, and everything the algorithms need of `U` is here.
+
+mod gaussian;
+mod mixture;
+
+pub use gaussian::Gaussian;
+pub use mixture::Mixture;
+
+use crate::random::Random;
+use crate::real::Real;
+use std::ops::Range;
+
+/// A named part of the flat parameter vector, with a learning rate of its own if so wished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ParamGroup {
+    /// Name, dotted from general to particular: a rate given for `mean` also holds for `mean.3`.
+    pub name: String,
+    /// The parameters it covers.
+    pub range: Range<usize>,
+}
+
+impl ParamGroup {
+    /// A group of the parameters in `range`.
+    pub fn new(name: impl Into<String>, range: Range<usize>) -> Self {
+        ParamGroup { name: name.into(), range }
+    }
+
+    /// Whether `pattern` names this group or one of its parents.
+    pub fn matches(&self, pattern: &str) -> bool {
+        self.name == pattern || self.name.strip_prefix(pattern).is_some_and(|rest| rest.starts_with('.'))
+    }
+}
+
+/// An energy-based model: `U_theta(x)` with its derivatives, for a block of walkers at a time.
+///
+/// Positions are row-major: `x[i * dim .. (i + 1) * dim]` is walker `i` of the block. A block holds some
+/// tens to hundreds of walkers, chosen so that it stays in cache; the trainer spreads blocks over
+/// threads. What a walker gets must not depend on the other walkers of the block.
+///
+/// ```
+/// use jarz::{Energy, ParamGroup};
+///
+/// /// `U(x) = a x^4 - b x^2`, a double well in one dimension.
+/// #[derive(Clone)]
+/// struct DoubleWell([f64; 2]);
+///
+/// impl Energy<f64> for DoubleWell {
+///     type Workspace = ();
+///     fn dim(&self) -> usize { 1 }
+///     fn groups(&self) -> Vec<ParamGroup> {
+///         vec![ParamGroup::new("quartic", 0..1), ParamGroup::new("quadratic", 1..2)]
+///     }
+///     fn params(&self) -> &[f64] { &self.0 }
+///     fn set_params(&mut self, theta: &[f64]) { self.0.copy_from_slice(theta) }
+///     fn energy_and_gradient(&self, x: &[f64], u: &mut [f64], g: &mut [f64], _: &mut ()) {
+///         let [a, b] = self.0;
+///         for i in 0..x.len() {
+///             u[i] = a * x[i].powi(4) - b * x[i].powi(2);
+///             g[i] = 4.0 * a * x[i].powi(3) - 2.0 * b * x[i];
+///         }
+///     }
+///     fn add_param_gradient(&self, x: &[f64], weights: &[f64], out: &mut [f64], _: &mut ()) {
+///         for i in 0..x.len() {
+///             out[0] += weights[i] * x[i].powi(4);
+///             out[1] -= weights[i] * x[i].powi(2);
+///         }
+///     }
+/// }
+/// let mut g = [0.0];
+/// let mut u = [0.0];
+/// DoubleWell([1.0, 2.0]).energy_and_gradient(&[1.0], &mut u, &mut g, &mut ());
+/// assert_eq!((u[0], g[0]), (-1.0, 0.0));
+/// ```
+pub trait Energy<T: Real>: Clone + Send + Sync {
+    /// Memory for one block, reused from block to block; `()` if none is needed.
+    type Workspace: Default + Send;
+
+    /// Dimension of a walker.
+    fn dim(&self) -> usize;
+
+    /// The parts of the parameter vector.
+    fn groups(&self) -> Vec<ParamGroup>;
+
+    /// The parameters, flat.
+    fn params(&self) -> &[f64];
+
+    /// Replaces the parameters.
+    fn set_params(&mut self, theta: &[f64]);
+
+    /// `U(x_i)` and its gradient in x for every walker of the block.
+    fn energy_and_gradient(
+        &self,
+        x: &[T],
+        energy: &mut [f64],
+        gradient: &mut [T],
+        workspace: &mut Self::Workspace,
+    );
+
+    /// Adds `sum_i weights_i dU/dtheta(x_i)` to `out`. Called right after [`Energy::energy`] or
+    /// [`Energy::energy_and_gradient`] with the same `x` and workspace, which may have kept what is needed here.
+    fn add_param_gradient(&self, x: &[T], weights: &[f64], out: &mut [f64], workspace: &mut Self::Workspace);
+
+    /// `U(x_i)` alone; worth overriding where it is cheaper than the gradient.
+    fn energy(&self, x: &[T], energy: &mut [f64], workspace: &mut Self::Workspace) {
+        let mut gradient = vec![T::ZERO; x.len()];
+        self.energy_and_gradient(x, energy, &mut gradient, workspace);
+    }
+
+    /// Exact samples and the exact normalisation at the present parameters, where there are any.
+    fn exact(&self) -> Option<&dyn Exact<T>> {
+        None
+    }
+
+    /// Parameter gradients walker by walker, where they are cheap enough: needed for the
+    /// leave-one-out correction and for the continuous-time weights.
+    fn per_walker(&self) -> Option<&dyn PerWalker<T>> {
+        None
+    }
+
+    /// The modes of a mixture.
+    fn modes(&self) -> Option<&dyn Modes<T>> {
+        None
+    }
+}
+
+/// An energy that can be normalised and sampled exactly.
+pub trait Exact<T: Real> {
+    /// `log Z`.
+    fn log_z(&self) -> f64;
+
+    /// Draws the walkers with the given global ids, out of `total` in all. Stratified draws give each mode
+    /// its share of the walkers up to rounding (the fixed point of training remembers these shares).
+    fn sample(&self, ids: Range<u64>, total: u64, start: Stratification, random: &Random, out: &mut [T]);
+}
+
+/// How initial walkers are spread over the modes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum Stratification {
+    /// Each mode gets its share of the walkers (systematic: one random offset, unbiased).
+    #[default]
+    Stratified,
+    /// Each walker picks its mode independently.
+    Independent,
+}
+
+/// Parameter gradients of single walkers.
+pub trait PerWalker<T: Real> {
+    /// `dU/dtheta(x_i)`, one row of `params` numbers per walker.
+    fn param_gradients(&self, x: &[T], out: &mut [f64]);
+
+    /// `out_i = dU(x_i) . direction`, the derivative of the energy along a direction in parameter space.
+    fn directional(&self, x: &[T], direction: &[f64], out: &mut [f64]) {
+        let p = direction.len();
+        let mut rows = vec![0.0; out.len() * p];
+        self.param_gradients(x, &mut rows);
+        for (value, g) in out.iter_mut().zip(rows.chunks_exact(p)) {
+            *value = g.iter().zip(direction).map(|(g, d)| g * d).sum();
+        }
+    }
+
+    /// `out_i = sum_j response_j g_ij (g_ij - mean_j)` with `g_i = dU/dtheta(x_i)`: how much a walker's own share of
+    /// the direction would lower its own energy (the self-interaction).
+    fn self_products(&self, x: &[T], response: &[f64], mean: &[f64], out: &mut [f64]) {
+        let p = response.len();
+        let mut rows = vec![0.0; out.len() * p];
+        self.param_gradients(x, &mut rows);
+        for (value, g) in out.iter_mut().zip(rows.chunks_exact(p)) {
+            *value = (0..p).map(|j| response[j] * g[j] * (g[j] - mean[j])).sum();
+        }
+    }
+}
+
+/// The modes of a mixture model.
+pub trait Modes<T: Real> {
+    /// How many.
+    fn count(&self) -> usize;
+    /// Mass of each mode under the model.
+    fn masses(&self) -> Vec<f64>;
+    /// Mean of each mode.
+    fn means(&self) -> Vec<Vec<f64>>;
+    /// Probability that walker `i` belongs to mode `k`, in `out[i * count + k]`.
+    fn memberships(&self, x: &[T], out: &mut [f64]);
+}

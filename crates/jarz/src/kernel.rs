@@ -1,0 +1,234 @@
+//! Langevin kernels: how a walker moves, and the terms of its transition density that enter the weights.
+//!
+//! A step is `y = x - h c(x) + sqrt(2h) xi`, with `c` the gradient of the energy, clipped if so wished. Its
+//! density is `b(x, y) ~ exp(-|y - x + h c(x)|^2 / 4h)`, and the weights need
+//! `-log b(x, y) - |y - x|^2 / 4h = (y - x).c(x) / 2 + h |c(x)|^2 / 4`: the part of the paper's `alpha_k(x, y)` beyond
+//! the energy. Because the clipped drift is the one in `b`, weights stay exact with clipping.
+
+use crate::real::{Real, sum_lanes};
+use crate::simd::{LANES, multiversion};
+
+/// How walkers move.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
+pub enum KernelKind {
+    /// Unadjusted Langevin; the weights correct for the time step (eq. `X:A:k`).
+    #[default]
+    Ula,
+    /// Metropolis-adjusted Langevin: walkers are reweighted where they stand, then moved by a kernel that leaves the new density invariant.
+    Mala,
+}
+
+/// A limit on the drift.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Clip {
+    /// The gradient is scaled back to this length if longer.
+    Norm(f64),
+    /// Each component of the gradient is clamped to this size.
+    Component(f64),
+}
+
+/// A kernel: kind, drift limit, and steps per parameter step.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Kernel {
+    /// ULA or MALA.
+    pub kind: KernelKind,
+    /// Limit on the drift.
+    pub clip: Option<Clip>,
+    /// Steps per parameter step.
+    pub steps: u32,
+}
+
+impl Default for Kernel {
+    fn default() -> Self {
+        Kernel { kind: KernelKind::Ula, clip: None, steps: 1 }
+    }
+}
+
+impl Kernel {
+    /// Unadjusted Langevin, one step per parameter step.
+    pub fn ula() -> Self {
+        Kernel::default()
+    }
+    /// Metropolis-adjusted Langevin, one step per parameter step.
+    pub fn mala() -> Self {
+        Kernel { kind: KernelKind::Mala, ..Kernel::default() }
+    }
+    /// With a drift limit.
+    pub fn with_clip(self, clip: Option<Clip>) -> Self {
+        Kernel { clip, ..self }
+    }
+    /// With several steps per parameter step.
+    pub fn with_steps(self, steps: u32) -> Self {
+        Kernel { steps, ..self }
+    }
+}
+
+/// Clip limits as numbers: (limit of the norm, limit of a component), infinite where there is none.
+fn limits(clip: Option<Clip>) -> (f64, f64) {
+    match clip {
+        None => (f64::INFINITY, f64::INFINITY),
+        Some(Clip::Norm(limit)) => (limit, f64::INFINITY),
+        Some(Clip::Component(limit)) => (f64::INFINITY, limit),
+    }
+}
+
+/// Moves a block: `x <- x + displacement`, with `displacement = -h c + noise_scale xi`, and
+/// `forward_i = displacement.c / 2 + h |c|^2 / 4`.
+#[allow(clippy::too_many_arguments)]
+pub(crate) fn propose<T: Real>(
+    x: &mut [T],
+    gradient: &[T],
+    noise: &[T],
+    dim: usize,
+    h: f64,
+    noise_scale: f64,
+    clip: Option<Clip>,
+    displacement: &mut [T],
+    forward: &mut [f64],
+) {
+    let (norm, component) = limits(clip);
+    let (h, s) = (T::from_f64(h), T::from_f64(noise_scale));
+    let isa = crate::simd::Isa::best();
+    let component = T::from_f64(component);
+    propose_rows(isa, x, gradient, noise, dim, h, s, norm, component, displacement, forward);
+}
+
+/// `backward_i = -displacement.c' / 2 + h |c'|^2 / 4` with the drift `c'` at the new position.
+pub(crate) fn reverse<T: Real>(
+    displacement: &[T],
+    gradient: &[T],
+    dim: usize,
+    h: f64,
+    clip: Option<Clip>,
+    backward: &mut [f64],
+) {
+    let (norm, component) = limits(clip);
+    let (h, component) = (T::from_f64(h), T::from_f64(component));
+    reverse_rows(crate::simd::Isa::best(), displacement, gradient, dim, h, norm, component, backward);
+}
+
+/// Factor that brings a gradient back to the norm limit.
+#[inline(always)]
+fn norm_factor<T: Real>(row: &[T], limit: f64) -> T {
+    if limit == f64::INFINITY {
+        return T::ONE;
+    }
+    let norm = sum_pairs(row, row, |a, b, sum| a.mul_add(b, sum)).to_f64().sqrt();
+    T::from_f64(if norm > limit { limit / norm } else { 1.0 })
+}
+
+#[inline(always)]
+fn sum_pairs<T: Real>(a: &[T], b: &[T], f: impl Fn(T, T, T) -> T) -> T {
+    let mut lanes = [T::ZERO; LANES];
+    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    for (a, b) in a.iter().zip(b) {
+        for l in 0..LANES {
+            lanes[l] = f(a[l], b[l], lanes[l]);
+        }
+    }
+    for l in 0..a_rest.len() {
+        lanes[l] = f(a_rest[l], b_rest[l], lanes[l]);
+    }
+    sum_lanes(lanes)
+}
+
+#[inline(always)]
+fn clamp<T: Real>(value: T, limit: T) -> T {
+    value.min(limit).max(-limit)
+}
+
+multiversion! {
+    fn propose_rows[T: Real](x: &mut [T], gradient: &[T], noise: &[T], dim: usize, h: T, scale: T, norm: f64, component: T, displacement: &mut [T], forward: &mut [f64]) {
+        let stride = T::noise_stride(dim);
+        let quarter = T::from_f64(0.25) * h;
+        let half = T::from_f64(0.5);
+        let rows = x.chunks_exact_mut(dim).zip(gradient.chunks_exact(dim)).zip(displacement.chunks_exact_mut(dim));
+        for (i, ((x, g), step)) in rows.enumerate() {
+            let noise = &noise[i * stride..i * stride + dim];
+            let factor = norm_factor(g, norm);
+            let mut lanes = [T::ZERO; LANES];
+            let (x_groups, x_rest) = x.as_chunks_mut::<LANES>();
+            let (g_groups, g_rest) = g.as_chunks::<LANES>();
+            let (n_groups, n_rest) = noise.as_chunks::<LANES>();
+            let (s_groups, s_rest) = step.as_chunks_mut::<LANES>();
+            let one = |x: &mut T, g: T, n: T, step: &mut T, lane: &mut T| {
+                let c = clamp(g * factor, component);
+                let move_by = (-h).mul_add(c, scale * n);
+                *x = *x + move_by;
+                *step = move_by;
+                *lane = c.mul_add(half.mul_add(move_by, quarter * c), *lane);
+            };
+            for (((x, g), n), s) in x_groups.iter_mut().zip(g_groups).zip(n_groups).zip(s_groups) {
+                for l in 0..LANES {
+                    one(&mut x[l], g[l], n[l], &mut s[l], &mut lanes[l]);
+                }
+            }
+            for l in 0..x_rest.len() {
+                one(&mut x_rest[l], g_rest[l], n_rest[l], &mut s_rest[l], &mut lanes[l]);
+            }
+            forward[i] = sum_lanes(lanes).to_f64();
+        }
+    }
+}
+
+multiversion! {
+    fn reverse_rows[T: Real](displacement: &[T], gradient: &[T], dim: usize, h: T, norm: f64, component: T, backward: &mut [f64]) {
+        let quarter = T::from_f64(0.25) * h;
+        let half = T::from_f64(-0.5);
+        for (i, (step, g)) in displacement.chunks_exact(dim).zip(gradient.chunks_exact(dim)).enumerate() {
+            let factor = norm_factor(g, norm);
+            backward[i] = sum_pairs(step, g, |s, g, sum| {
+                let c = clamp(g * factor, component);
+                c.mul_add(half.mul_add(s, quarter * c), sum)
+            }).to_f64();
+        }
+    }
+}
+
+/// The time step `h` of the kernel.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StepSize {
+    /// Given for every iteration.
+    Scheduled(crate::schedule::Schedule),
+    /// Steered towards a target acceptance (real for MALA, would-be for ULA): `log h` moves by
+    /// `gain (acceptance - target)` after every iteration.
+    Adaptive {
+        /// Where to start.
+        initial: f64,
+        /// Acceptance aimed at.
+        target: f64,
+        /// Speed of adaptation.
+        gain: f64,
+        /// `h` stays within these.
+        bounds: (f64, f64),
+    },
+}
+
+impl StepSize {
+    /// A fixed step.
+    pub fn fixed(h: f64) -> Self {
+        StepSize::Scheduled(crate::schedule::Schedule::constant(h))
+    }
+
+    /// The step of the first iteration.
+    pub fn initial(&self) -> f64 {
+        match self {
+            StepSize::Scheduled(schedule) => schedule.at(0),
+            StepSize::Adaptive { initial, .. } => *initial,
+        }
+    }
+
+    /// The step after `iteration` has shown `acceptance` with step `h`.
+    pub fn next(&self, iteration: u64, h: f64, acceptance: f64) -> f64 {
+        match self {
+            StepSize::Scheduled(schedule) => schedule.at(iteration + 1),
+            StepSize::Adaptive { target, gain, bounds, .. } => {
+                if acceptance.is_finite() {
+                    (h * (gain * (acceptance - target)).exp()).clamp(bounds.0, bounds.1)
+                } else {
+                    h
+                }
+            }
+        }
+    }
+}

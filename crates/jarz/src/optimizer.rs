@@ -1,0 +1,243 @@
+//! Optimizers: `theta' = opt(theta, D)`, moving *along* `D`, the descent direction of the cross-entropy.
+
+use crate::energy::ParamGroup;
+use crate::schedule::Schedule;
+
+/// Update rule.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Rule {
+    /// `theta + gamma D`.
+    Gradient,
+    /// `v = beta v + D`, `theta + gamma v`.
+    Momentum {
+        /// Decay of the velocity.
+        beta: f64,
+    },
+    /// Adam with bias correction.
+    Adam {
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moment.
+        beta2: f64,
+        /// Added to the root of the second moment.
+        epsilon: f64,
+    },
+    /// AdaGrad.
+    AdaGrad {
+        /// Added to the root of the accumulated squares.
+        epsilon: f64,
+    },
+}
+
+impl Rule {
+    /// Adam with the usual constants.
+    pub const ADAM: Rule = Rule::Adam { beta1: 0.9, beta2: 0.999, epsilon: 1e-8 };
+}
+
+/// An optimizer with its state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Optimizer {
+    rule: Rule,
+    rates: Vec<f64>,
+    schedule: Schedule,
+    clip: Option<f64>,
+    /// Velocity or first moment.
+    pub(crate) first: Vec<f64>,
+    /// Second moment or accumulated squares.
+    pub(crate) second: Vec<f64>,
+}
+
+impl Optimizer {
+    /// `rates` has one learning rate per parameter (see [`learning_rates`]); zero freezes it.
+    pub fn new(rule: Rule, rates: Vec<f64>) -> Self {
+        let n = rates.len();
+        let (first, second) = match rule {
+            Rule::Gradient => (0, 0),
+            Rule::Momentum { .. } => (n, 0),
+            Rule::Adam { .. } => (n, n),
+            Rule::AdaGrad { .. } => (0, n),
+        };
+        Optimizer {
+            rule,
+            rates,
+            schedule: Schedule::constant(1.0),
+            clip: None,
+            first: vec![0.0; first],
+            second: vec![0.0; second],
+        }
+    }
+
+    /// Factor on all rates over the iterations.
+    pub fn with_schedule(mut self, schedule: Schedule) -> Self {
+        self.schedule = schedule;
+        self
+    }
+
+    /// Limit on the norm of the direction (of the trained parameters).
+    pub fn with_clip(mut self, clip: Option<f64>) -> Self {
+        self.clip = clip;
+        self
+    }
+
+    /// Moves `theta` along `direction`. `response` receives the derivative of the new parameters in the
+    /// direction (diagonal), which the leave-one-out correction needs.
+    ///
+    /// With a running mean of directions (momentum, Adam) this is the response to a direction that persists, since the
+    /// walkers that made the present direction also made those of the last iterations.
+    pub fn step(&mut self, iteration: u64, direction: &[f64], theta: &mut [f64], response: &mut [f64]) {
+        let factor = self.schedule.at(iteration);
+        let scale = match self.clip {
+            Some(limit) => {
+                let norm = direction
+                    .iter()
+                    .zip(&self.rates)
+                    .filter(|(_, rate)| **rate != 0.0)
+                    .map(|(d, _)| d * d)
+                    .sum::<f64>()
+                    .sqrt();
+                if norm > limit { limit / norm } else { 1.0 }
+            }
+            None => 1.0,
+        };
+        let t = (iteration + 1) as i32;
+        for j in 0..theta.len() {
+            let rate = self.rates[j] * factor;
+            let d = direction[j] * scale;
+            let (step, answer) = match self.rule {
+                Rule::Gradient => (d, 1.0),
+                Rule::Momentum { beta } => {
+                    self.first[j] = beta * self.first[j] + d;
+                    (self.first[j], 1.0 / (1.0 - beta))
+                }
+                Rule::Adam { beta1, beta2, epsilon } => {
+                    self.first[j] = beta1 * self.first[j] + (1.0 - beta1) * d;
+                    self.second[j] = beta2 * self.second[j] + (1.0 - beta2) * d * d;
+                    let mean = self.first[j] / (1.0 - beta1.powi(t));
+                    let root = (self.second[j] / (1.0 - beta2.powi(t))).sqrt() + epsilon;
+                    (mean / root, 1.0 / root)
+                }
+                Rule::AdaGrad { epsilon } => {
+                    self.second[j] += d * d;
+                    let root = self.second[j].sqrt() + epsilon;
+                    (d / root, 1.0 / root)
+                }
+            };
+            theta[j] += rate * step;
+            response[j] = if rate == 0.0 { 0.0 } else { rate * answer * scale };
+        }
+    }
+}
+
+/// Spreads named learning rates over the parameters: for each group the longest name that matches counts,
+/// frozen groups get zero. An error names a pattern that matches nothing or a group that got no rate.
+pub fn learning_rates(
+    groups: &[ParamGroup],
+    rates: &[(String, f64)],
+    frozen: &[String],
+) -> Result<Vec<f64>, RateError> {
+    let params = groups.iter().map(|g| g.range.end).max().unwrap_or(0);
+    let names = || groups.iter().map(|g| g.name.as_str()).collect::<Vec<_>>().join(", ");
+    let patterns = rates.iter().map(|(name, _)| name).chain(frozen).filter(|name| *name != "all");
+    for pattern in patterns {
+        if !groups.iter().any(|g| g.matches(pattern)) {
+            return Err(RateError::Unknown { pattern: pattern.clone(), groups: names() });
+        }
+    }
+    let mut out = vec![0.0; params];
+    for group in groups {
+        if frozen.iter().any(|f| group.matches(f)) {
+            continue;
+        }
+        let best = rates
+            .iter()
+            .filter(|(name, _)| name == "all" || group.matches(name))
+            .max_by_key(|(name, _)| if name == "all" { 0 } else { name.len() });
+        let Some((_, rate)) = best else {
+            return Err(RateError::Missing { group: group.name.clone(), groups: names() });
+        };
+        out[group.range.clone()].fill(*rate);
+    }
+    Ok(out)
+}
+
+/// A learning rate that fits no group, or the other way round.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RateError {
+    /// A name that matches no group.
+    #[error("there is no parameter group '{pattern}' (the model has: {groups})")]
+    Unknown {
+        /// The name.
+        pattern: String,
+        /// What there is.
+        groups: String,
+    },
+    /// A group without a rate.
+    #[error(
+        "parameter group '{group}' has no learning rate: give one for it, for a prefix of its name or for 'all', or freeze it (the model has: {groups})"
+    )]
+    Missing {
+        /// The group.
+        group: String,
+        /// What there is.
+        groups: String,
+    },
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn groups() -> Vec<ParamGroup> {
+        vec![
+            ParamGroup::new("mean.0", 0..2),
+            ParamGroup::new("mean.1", 2..4),
+            ParamGroup::new("log_mass.0", 4..5),
+            ParamGroup::new("log_mass.1", 5..6),
+        ]
+    }
+
+    #[test]
+    fn rates_are_spread_by_the_longest_matching_name() {
+        let rates = [("all".into(), 1.0), ("mean".into(), 2.0), ("mean.1".into(), 3.0)];
+        let out = learning_rates(&groups(), &rates, &["log_mass.0".into()]).unwrap();
+        assert_eq!(out, [2.0, 2.0, 3.0, 3.0, 0.0, 1.0]);
+        let err = learning_rates(&groups(), &[("mea".into(), 1.0)], &[]).unwrap_err();
+        assert!(err.to_string().contains("'mea'") && err.to_string().contains("log_mass.1"));
+        let err = learning_rates(&groups(), &[("mean".into(), 1.0)], &[]).unwrap_err();
+        assert!(err.to_string().contains("'log_mass.0' has no learning rate"));
+    }
+
+    /// Two steps of each rule, worked out by hand.
+    #[test]
+    fn rules_follow_their_definitions() {
+        let run = |rule| {
+            let mut opt = Optimizer::new(rule, vec![0.1, 0.0]);
+            let (mut theta, mut response) = ([1.0, 1.0], [0.0; 2]);
+            opt.step(0, &[2.0, 5.0], &mut theta, &mut response);
+            opt.step(1, &[-1.0, 5.0], &mut theta, &mut response);
+            assert_eq!(theta[1], 1.0, "a zero rate freezes");
+            assert_eq!(response[1], 0.0);
+            theta[0]
+        };
+        let close = |a: f64, b: f64| assert!((a - b).abs() < 1e-12, "{a} {b}");
+        close(run(Rule::Gradient), 1.0 + 0.2 - 0.1);
+        close(run(Rule::Momentum { beta: 0.5 }), 1.0 + 0.1 * 2.0 + 0.1 * (0.5 * 2.0 - 1.0));
+        let epsilon = 1e-8;
+        close(
+            run(Rule::AdaGrad { epsilon }),
+            1.0 + 0.1 * 2.0 / (2.0 + epsilon) - 0.1 / (5.0f64.sqrt() + epsilon),
+        );
+        let (b1, b2) = (0.9, 0.999);
+        let m = (b1 * (1.0 - b1) * 2.0 - (1.0 - b1)) / (1.0 - b1 * b1);
+        let v: f64 = (b2 * (1.0 - b2) * 4.0 + (1.0 - b2)) / (1.0 - b2 * b2);
+        close(run(Rule::ADAM), 1.0 + 0.1 * 2.0 / (2.0 + 1e-8) + 0.1 * m / (v.sqrt() + 1e-8));
+    }
+
+    #[test]
+    fn clip_limits_the_trained_part_of_the_direction() {
+        let mut opt = Optimizer::new(Rule::Gradient, vec![1.0, 1.0, 0.0]).with_clip(Some(1.0));
+        let (mut theta, mut response) = ([0.0; 3], [0.0; 3]);
+        opt.step(0, &[3.0, 4.0, 100.0], &mut theta, &mut response);
+        assert!((theta[0] - 0.6).abs() < 1e-15 && (theta[1] - 0.8).abs() < 1e-15);
+    }
+}

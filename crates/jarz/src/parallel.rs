@@ -1,0 +1,81 @@
+//! Sharing work over threads so that the result does not depend on how many there are.
+//!
+//! Work is cut into chunks whose size depends on the problem alone; each chunk has its own sums, merged in
+//! the order of the chunks. (Ranks of a cluster would own whole chunks: same sums, same order.)
+
+use crate::error::Error;
+use rayon::prelude::*;
+use std::sync::Mutex;
+
+/// Chunks an ensemble is cut into at most.
+const MAX_CHUNKS: usize = 128;
+/// Bytes of one array of a block: small enough for a few arrays to stay in cache.
+const BLOCK_BYTES: usize = 16 * 1024;
+
+/// How rows are cut: blocks stay in cache, chunks are the units of parallel work and of summation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Layout {
+    /// Rows in a block.
+    pub block: usize,
+    /// Rows in a chunk, a multiple of `block`.
+    pub chunk: usize,
+}
+
+impl Layout {
+    /// For `rows` rows of `row_bytes` bytes.
+    pub fn new(rows: usize, row_bytes: usize) -> Self {
+        let block = (BLOCK_BYTES / row_bytes.max(1)).clamp(16, 256) / 16 * 16;
+        let chunk = rows.div_ceil(MAX_CHUNKS).next_multiple_of(block);
+        Layout { block, chunk }
+    }
+
+    /// Number of chunks for `rows` rows.
+    pub fn chunks(&self, rows: usize) -> usize {
+        rows.div_ceil(self.chunk)
+    }
+}
+
+/// A pool of threads, each with scratch memory of its own.
+pub struct Workers<S> {
+    pool: Option<rayon::ThreadPool>,
+    scratch: Vec<Mutex<S>>,
+}
+
+impl<S: Default + Send> Workers<S> {
+    /// `threads` of them; 0 means as many as the machine has cores.
+    pub fn new(threads: usize) -> Result<Self, Error> {
+        let threads = match threads {
+            0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
+            n => n,
+        };
+        let pool = if threads > 1 {
+            let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
+            Some(builder.build().map_err(|e| Error::Threads { threads, reason: e.to_string() })?)
+        } else {
+            None
+        };
+        Ok(Workers { pool, scratch: (0..threads).map(|_| Mutex::new(S::default())).collect() })
+    }
+
+    /// How many threads.
+    pub fn threads(&self) -> usize {
+        self.scratch.len()
+    }
+
+    /// Runs `work` on every task.
+    pub fn run<Task: Send>(&self, tasks: Vec<Task>, work: impl Fn(Task, &mut S) + Sync) {
+        let locked = |task: Task| {
+            let at = rayon::current_thread_index().unwrap_or(0);
+            // A poisoned lock means that another task panicked; its scratch is overwritten anyway.
+            let mut scratch = self.scratch[at].lock().unwrap_or_else(|e| e.into_inner());
+            work(task, &mut scratch)
+        };
+        match &self.pool {
+            Some(pool) if tasks.len() > 1 => pool.install(|| tasks.into_par_iter().for_each(locked)),
+            _ => {
+                let mut scratch = self.scratch[0].lock().unwrap_or_else(|e| e.into_inner());
+                tasks.into_iter().for_each(|task| work(task, &mut scratch));
+            }
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! The scalar type of the walkers' positions: `f32` for speed, `f64` for the last digit.
+//! Energies and log-weights are `f64` whatever the positions are.
+
+use crate::random::Key;
+use crate::simd::{Isa, LANES};
+use std::fmt::{Debug, Display};
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+
+/// A floating-point type that walkers' positions can be stored in.
+pub trait Real:
+    Copy
+    + Default
+    + PartialOrd
+    + Debug
+    + Display
+    + Send
+    + Sync
+    + 'static
+    + Add<Output = Self>
+    + Sub<Output = Self>
+    + Mul<Output = Self>
+    + Div<Output = Self>
+    + Neg<Output = Self>
+    + AddAssign
+{
+    /// Name used in configurations and files.
+    const NAME: &'static str;
+    /// Zero.
+    const ZERO: Self;
+    /// One.
+    const ONE: Self;
+    /// Normals made from one 128-bit counter block.
+    const NORMALS_PER_BLOCK: usize;
+
+    /// Rounds from `f64`.
+    fn from_f64(value: f64) -> Self;
+    /// Widens to `f64`.
+    fn to_f64(self) -> f64;
+    /// `self * a + b`, rounded once.
+    fn mul_add(self, a: Self, b: Self) -> Self;
+    /// The smaller of two.
+    fn min(self, other: Self) -> Self;
+    /// The larger of two.
+    fn max(self, other: Self) -> Self;
+    /// Not NaN and not infinite.
+    fn is_finite(self) -> bool;
+
+    /// Distance between the rows of a noise buffer for `dim` dimensions.
+    fn noise_stride(dim: usize) -> usize {
+        dim.div_ceil(Self::NORMALS_PER_BLOCK) * Self::NORMALS_PER_BLOCK
+    }
+
+    /// Fills rows of standard normals (see [`crate::random::Random::normal_rows`]).
+    #[doc(hidden)]
+    fn normal_rows(isa: Isa, key: Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]);
+}
+
+/// Which walkers a block of rows belongs to.
+#[derive(Clone, Copy, Debug)]
+pub enum WalkerIds<'a> {
+    /// `first, first + 1, ...`
+    From(u64),
+    /// One id per row.
+    List(&'a [u64]),
+}
+
+impl WalkerIds<'_> {
+    /// Id of row `i`.
+    #[inline(always)]
+    pub fn get(&self, i: usize) -> u64 {
+        match self {
+            WalkerIds::From(first) => first + i as u64,
+            WalkerIds::List(ids) => ids[i],
+        }
+    }
+}
+
+macro_rules! real {
+    ($t:ty, $name:literal, $per_block:literal, $rows:path) => {
+        impl Real for $t {
+            const NAME: &'static str = $name;
+            const ZERO: Self = 0.0;
+            const ONE: Self = 1.0;
+            const NORMALS_PER_BLOCK: usize = $per_block;
+            #[inline(always)]
+            fn from_f64(value: f64) -> Self {
+                value as $t
+            }
+            #[inline(always)]
+            fn to_f64(self) -> f64 {
+                self as f64
+            }
+            #[inline(always)]
+            fn mul_add(self, a: Self, b: Self) -> Self {
+                <$t>::mul_add(self, a, b)
+            }
+            #[inline(always)]
+            fn min(self, other: Self) -> Self {
+                if self < other { self } else { other }
+            }
+            #[inline(always)]
+            fn max(self, other: Self) -> Self {
+                if self > other { self } else { other }
+            }
+            #[inline(always)]
+            fn is_finite(self) -> bool {
+                <$t>::is_finite(self)
+            }
+            fn normal_rows(isa: Isa, key: Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]) {
+                $rows(isa, key, walkers, dim, out)
+            }
+        }
+    };
+}
+
+real!(f32, "f32", 4, crate::random::normal::rows_f32);
+real!(f64, "f64", 2, crate::random::normal::rows_f64);
+
+/// Adds up one group of lanes in a fixed order.
+#[inline(always)]
+pub fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
+    let mut width = LANES / 2;
+    while width > 0 {
+        for l in 0..width {
+            lanes[l] = lanes[l] + lanes[l + width];
+        }
+        width /= 2;
+    }
+    lanes[0]
+}

@@ -1,0 +1,343 @@
+//! The sampler carries weighted walkers from one set of parameters to the next.
+//!
+//! [`Sampler::advance`] is one line pair of the paper's algorithms: move the walkers (all, or a mini-batch of them),
+//! and update the weights of all. What the parameters do in between is up to the caller:
+//! a trainer learns them, a test or an annealing prescribes them.
+
+mod moves;
+
+use crate::data::Dataset;
+use crate::energy::Energy;
+use crate::error::Error;
+use crate::kernel::{Kernel, KernelKind};
+use crate::parallel::{Layout, Workers};
+use crate::random::{Purpose, Random, Subset};
+use crate::real::Real;
+use crate::resampling::{Scheme, replacements};
+use crate::walkers::Walkers;
+use crate::weights::{WeightSums, normalise};
+use moves::{Mover, Rows, Scratch};
+
+/// How walkers acquire weights.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Weighting {
+    /// Jarzynski's, exact for the kernel that runs (eq. `X:A:k`).
+    Jarzynski,
+    /// `dA = -dU/dtheta . dtheta`, exact only for continuous time (eq. `X:A:t`).
+    ContinuousTime,
+    /// None: all weights stay equal (PCD, CD, the "unweighted" control).
+    Equal,
+}
+
+/// What the leave-one-out correction needs to know of the parameter step.
+#[derive(Clone, Copy, Debug)]
+pub struct SelfInteraction<'a> {
+    /// Derivative of the new parameters in the direction, per parameter.
+    pub response: &'a [f64],
+    /// The walkers' weighted mean of `dU/dtheta`.
+    pub mean: &'a [f64],
+}
+
+/// One advance of the ensemble.
+#[derive(Clone, Copy, Debug)]
+pub struct Advance<'a, T> {
+    /// Iteration, part of the random numbers' address.
+    pub iteration: u64,
+    /// Time step of the kernel.
+    pub h: f64,
+    /// How weights are updated.
+    pub weighting: Weighting,
+    /// Leave-one-out correction, if any.
+    pub correction: Option<SelfInteraction<'a>>,
+    /// Data points to restart from before moving (contrastive divergence).
+    pub restart: Option<&'a Dataset<T>>,
+}
+
+/// What an advance did.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Advanced {
+    /// Mean acceptance of the kernel steps: real for MALA, would-be for ULA.
+    pub acceptance: f64,
+    /// Kernel steps taken, over all walkers.
+    pub kernel_steps: u64,
+}
+
+/// Sums of one chunk of walkers.
+#[derive(Clone, Debug)]
+struct ChunkSums {
+    weights: WeightSums,
+    accepted: f64,
+    tried: u64,
+    /// First walker that is no longer finite, and what of it.
+    bad: Option<(u64, &'static str)>,
+}
+
+/// One chunk of the ensemble, on its way to a thread.
+struct Chunk<'a, T> {
+    first: usize,
+    x: &'a mut [T],
+    g: &'a mut [T],
+    u: &'a mut [f64],
+    a: &'a mut [f64],
+    sums: &'a mut ChunkSums,
+}
+
+/// Weighted walkers and the machinery that moves them.
+pub struct Sampler<T: Real, E: Energy<T>> {
+    walkers: Walkers<T>,
+    kernel: Kernel,
+    scheme: Scheme,
+    random: Random,
+    batch: Option<usize>,
+    subset: Subset,
+    layout: Layout,
+    pub(crate) workers: Workers<Scratch<T, E::Workspace>>,
+    chunk_sums: Vec<ChunkSums>,
+    sums: WeightSums,
+    #[cfg(test)]
+    pub(crate) faults: Faults,
+}
+
+/// Deliberate mistakes, for tests that must notice them.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Faults {
+    /// Multiplies the noise of the kernel, not of its density.
+    pub noise: f64,
+    /// Resampling forgets the cached energies and gradients.
+    pub stale_caches: bool,
+    /// The two alphas of the weights change places.
+    pub swapped_alphas: bool,
+}
+
+impl<T: Real, E: Energy<T>> Sampler<T, E> {
+    /// A sampler of `walkers`, which sample `energy`. With `batch`, only so many walkers (a random choice each time) move
+    /// in an advance, and all are weighted (Algorithm 2).
+    pub fn new(
+        walkers: Walkers<T>,
+        energy: &E,
+        kernel: Kernel,
+        scheme: Scheme,
+        batch: Option<usize>,
+        seed: u64,
+        threads: usize,
+    ) -> Result<Self, Error> {
+        let (n, dim) = (walkers.len(), energy.dim());
+        let setup = |text: String| Err(Error::Setup(text));
+        if walkers.dim != dim || walkers.positions.len() != n * dim || n < 2 {
+            return setup(format!(
+                "there must be at least 2 walkers in the model's {dim} dimensions, not {n} in {}",
+                walkers.dim
+            ));
+        }
+        if kernel.steps == 0 {
+            return setup("the kernel needs at least one step per parameter step".into());
+        }
+        if let Some(batch) = batch
+            && (batch == 0 || batch > n)
+        {
+            return setup(format!("a mini-batch of {batch} walkers does not fit {n} walkers"));
+        }
+        let layout = Layout::new(n, dim * size_of::<T>());
+        let params = energy.params().len();
+        let chunk = ChunkSums { weights: WeightSums::new(params), accepted: 0.0, tried: 0, bad: None };
+        let mut sampler = Sampler {
+            walkers,
+            kernel,
+            scheme,
+            random: Random::new(seed),
+            batch: batch.filter(|&b| b < n),
+            subset: Subset::default(),
+            layout,
+            workers: Workers::new(threads)?,
+            chunk_sums: vec![chunk; layout.chunks(n)],
+            sums: WeightSums::new(params),
+            #[cfg(test)]
+            faults: Faults { noise: 1.0, stale_caches: false, swapped_alphas: false },
+        };
+        if sampler.keeps_gradients() {
+            sampler.walkers.gradients.resize(n * dim, T::ZERO);
+        }
+        Ok(sampler)
+    }
+
+    /// ULA on the full ensemble reuses the gradient of the step before.
+    fn keeps_gradients(&self) -> bool {
+        self.kernel.kind == KernelKind::Ula && self.batch.is_none()
+    }
+
+    /// The walkers.
+    pub fn walkers(&self) -> &Walkers<T> {
+        &self.walkers
+    }
+
+    /// The random numbers.
+    pub fn random(&self) -> Random {
+        self.random
+    }
+
+    /// Weights and weighted parameter gradient of the present ensemble.
+    pub fn sums(&self) -> &WeightSums {
+        &self.sums
+    }
+
+    /// `log Z` of the present parameters, where that of the initial ones was known (eq. `estim:Z:H`).
+    pub fn log_z(&self) -> Option<f64> {
+        self.walkers.log_z.map(|z| z + self.sums.log_mean())
+    }
+
+    /// Computes energies, gradients and sums at the present positions.
+    pub fn begin(&mut self, energy: &E) -> Result<(), Error> {
+        let (mover, layout, dim) = (Mover::idle(self.random, self.kernel), self.layout, self.walkers.dim);
+        self.each_chunk(|chunk, scratch| {
+            let mut at = 0;
+            while at < chunk.u.len() {
+                let end = (at + layout.block).min(chunk.u.len());
+                let (x, u) = (&chunk.x[at * dim..end * dim], &mut chunk.u[at..end]);
+                if chunk.g.is_empty() {
+                    energy.energy(x, u, &mut scratch.energy);
+                } else {
+                    let g = &mut chunk.g[at * dim..end * dim];
+                    energy.energy_and_gradient(x, u, g, &mut scratch.energy);
+                }
+                mover.check(chunk.first + at, u, &mut chunk.sums.bad);
+                mover.accumulate(energy, x, &chunk.a[at..end], &mut chunk.sums.weights, scratch);
+                at = end;
+            }
+        });
+        self.collect(0).map(|_| ())
+    }
+
+    /// Moves walkers and updates weights as the parameters go from those of `from` to those of `to`.
+    pub fn advance(&mut self, from: &E, to: &E, advance: Advance<'_, T>) -> Result<Advanced, Error> {
+        let n = self.walkers.len();
+        if let Some(batch) = self.batch {
+            self.random.subset(advance.iteration, Purpose::WalkerBatch, batch, n, &mut self.subset);
+        }
+        let mover = Mover {
+            random: self.random,
+            kernel: self.kernel,
+            log_sum: self.sums.log_sum(),
+            delta: match advance.weighting {
+                Weighting::ContinuousTime => {
+                    to.params().iter().zip(from.params()).map(|(b, a)| b - a).collect()
+                }
+                _ => Vec::new(),
+            },
+            advance,
+            #[cfg(test)]
+            faults: self.faults,
+        };
+        let subset = std::mem::take(&mut self.subset);
+        let (layout, batch) = (self.layout, self.batch);
+        self.each_chunk(|chunk, scratch| match batch {
+            None => mover.full(from, to, chunk, layout.block, scratch),
+            Some(_) => mover.mini_batch(from, to, chunk, &subset, layout.block, scratch),
+        });
+        self.subset = subset;
+        self.collect(advance.iteration)
+    }
+
+    /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
+    pub fn resample(&mut self, energy: &E, iteration: u64) -> Result<(), Error> {
+        let p = normalise(&self.walkers.log_weights);
+        let ancestors =
+            self.scheme.ancestors(&p, self.walkers.len(), &self.random, iteration, Purpose::Resample);
+        #[cfg(test)]
+        let caches = !self.faults.stale_caches;
+        #[cfg(not(test))]
+        let caches = true;
+        self.walkers.copy(&replacements(&ancestors), caches);
+        self.walkers.log_z = self.log_z();
+        self.walkers.log_weights.fill(0.0);
+        self.walkers.resamplings += 1;
+        self.refresh(energy)
+    }
+
+    /// Sums of the ensemble as it stands.
+    fn refresh(&mut self, energy: &E) -> Result<(), Error> {
+        let (mover, layout, dim) = (Mover::idle(self.random, self.kernel), self.layout, self.walkers.dim);
+        self.each_chunk(|chunk, scratch| {
+            for (x, a) in chunk.x.chunks(layout.block * dim).zip(chunk.a.chunks(layout.block)) {
+                scratch.fit(a.len(), dim);
+                energy.energy(x, &mut scratch.u[..a.len()], &mut scratch.energy);
+                mover.accumulate(energy, x, a, &mut chunk.sums.weights, scratch);
+            }
+        });
+        self.collect(0).map(|_| ())
+    }
+
+    /// Weighted variance of `U_to - U_from` where the walkers stand: how far one parameter step spreads the log-weights.
+    pub fn spread(&self, to: &E) -> f64 {
+        let (layout, dim, n) = (self.layout, self.walkers.dim, self.walkers.len());
+        let mut moments = vec![[0.0f64; 3]; layout.chunks(n)];
+        let top = self.sums.top;
+        let tasks: Vec<_> = moments.iter_mut().enumerate().map(|(c, m)| (c * layout.chunk, m)).collect();
+        self.workers.run(tasks, |(first, moments), scratch| {
+            let end = (first + layout.chunk).min(n);
+            for at in (first..end).step_by(layout.block) {
+                let stop = (at + layout.block).min(end);
+                let Rows { x, u, a } = Rows::of(&self.walkers, at..stop);
+                scratch.fit(stop - at, dim);
+                to.energy(x, &mut scratch.u[..stop - at], &mut scratch.energy);
+                for i in 0..stop - at {
+                    let (w, change) = ((a[i] - top).exp(), scratch.u[i] - u[i]);
+                    moments[0] += w;
+                    moments[1] += w * change;
+                    moments[2] += w * change * change;
+                }
+            }
+        });
+        let [w, m, s] = moments.iter().fold([0.0; 3], |t, m| [t[0] + m[0], t[1] + m[1], t[2] + m[2]]);
+        (s / w - (m / w) * (m / w)).max(0.0)
+    }
+
+    /// Runs `work` on every chunk, with cleared sums.
+    fn each_chunk(&mut self, work: impl Fn(&mut Chunk<'_, T>, &mut Scratch<T, E::Workspace>) + Sync) {
+        let (chunk, dim) = (self.layout.chunk, self.walkers.dim);
+        let w = &mut self.walkers;
+        let keeps = !w.gradients.is_empty();
+        let mut gradients = w.gradients.chunks_mut(chunk * dim);
+        let tasks: Vec<Chunk<'_, T>> = w
+            .positions
+            .chunks_mut(chunk * dim)
+            .zip(w.energies.chunks_mut(chunk))
+            .zip(w.log_weights.chunks_mut(chunk))
+            .zip(&mut self.chunk_sums)
+            .enumerate()
+            .map(|(c, (((x, u), a), sums))| {
+                let g = if keeps { gradients.next().unwrap_or_default() } else { Default::default() };
+                Chunk { first: c * chunk, x, g, u, a, sums }
+            })
+            .collect();
+        self.workers.run(tasks, |mut chunk, scratch| {
+            chunk.sums.weights.clear();
+            (chunk.sums.accepted, chunk.sums.tried, chunk.sums.bad) = (0.0, 0, None);
+            work(&mut chunk, scratch);
+        });
+    }
+
+    /// Merges the chunks' sums in their order.
+    fn collect(&mut self, iteration: u64) -> Result<Advanced, Error> {
+        self.sums.clear();
+        let (mut accepted, mut tried) = (0.0, 0);
+        for chunk in &self.chunk_sums {
+            self.sums.merge(&chunk.weights);
+            accepted += chunk.accepted;
+            tried += chunk.tried;
+        }
+        if let Some((walker, what)) = self.chunk_sums.iter().find_map(|c| c.bad) {
+            return Err(Error::Diverged { iteration, what, walker });
+        }
+        Ok(Advanced { acceptance: accepted / tried as f64, kernel_steps: tried })
+    }
+
+    /// Everything that defines the ensemble's future, besides the configuration.
+    pub(crate) fn restore(&mut self, walkers: Walkers<T>, sums: WeightSums) {
+        self.walkers = walkers;
+        self.sums = sums;
+    }
+}
+
+#[cfg(test)]
+mod exactness;

@@ -1,0 +1,410 @@
+//! What happens to one chunk of walkers: kernel steps, weight updates, sums.
+
+#[cfg(test)]
+use super::Faults;
+use super::{Advance, Chunk, Weighting};
+use crate::energy::Energy;
+use crate::kernel::{Kernel, KernelKind, propose, reverse};
+use crate::random::{Purpose, Random, Subset};
+use crate::real::{Real, WalkerIds};
+use crate::walkers::Walkers;
+use crate::weights::WeightSums;
+use std::ops::Range;
+
+/// Memory of one thread, sized for one block.
+#[derive(Default)]
+pub(crate) struct Scratch<T, W> {
+    pub(crate) energy: W,
+    pub(crate) u: Vec<f64>,
+    noise: Vec<T>,
+    displacement: Vec<T>,
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+    weights: Vec<f64>,
+    gradient: Vec<T>,
+    /// Proposals of MALA, and gathered walkers of a mini-batch.
+    proposal: Vec<T>,
+    proposal_gradient: Vec<T>,
+    gathered: Vec<T>,
+    gathered_u: Vec<f64>,
+    gathered_a: Vec<f64>,
+}
+
+impl<T: Real, W> Scratch<T, W> {
+    /// Makes room for a block of `rows` rows.
+    pub(crate) fn fit(&mut self, rows: usize, dim: usize) {
+        for buffer in [&mut self.u, &mut self.forward, &mut self.backward, &mut self.weights] {
+            if buffer.len() < rows {
+                buffer.resize(rows, 0.0);
+            }
+        }
+        let buffers = [
+            (&mut self.noise, T::noise_stride(dim)),
+            (&mut self.displacement, dim),
+            (&mut self.gradient, dim),
+            (&mut self.proposal, dim),
+            (&mut self.proposal_gradient, dim),
+        ];
+        for (buffer, stride) in buffers {
+            if buffer.len() < rows * stride {
+                buffer.resize(rows * stride, T::ZERO);
+            }
+        }
+    }
+}
+
+/// A run of walkers, read-only.
+pub(super) struct Rows<'a, T> {
+    pub x: &'a [T],
+    pub u: &'a [f64],
+    pub a: &'a [f64],
+}
+
+impl<'a, T: Real> Rows<'a, T> {
+    pub fn of(w: &'a Walkers<T>, range: Range<usize>) -> Self {
+        let x = &w.positions[range.start * w.dim..range.end * w.dim];
+        Rows { x, u: &w.energies[range.clone()], a: &w.log_weights[range] }
+    }
+}
+
+/// A block of walkers that moves.
+struct Moving<'a, T> {
+    ids: WalkerIds<'a>,
+    x: &'a mut [T],
+    g: &'a mut [T],
+    u: &'a mut [f64],
+    a: &'a mut [f64],
+}
+
+/// Acceptance and trouble met on the way.
+struct Tally<'a> {
+    accepted: &'a mut f64,
+    tried: &'a mut u64,
+    bad: &'a mut Option<(u64, &'static str)>,
+}
+
+/// All that is the same for every chunk of one advance.
+pub(super) struct Mover<'a, T> {
+    pub random: Random,
+    pub kernel: Kernel,
+    /// `log sum exp A` of the whole ensemble before the advance.
+    pub log_sum: f64,
+    /// `theta' - theta`, for continuous-time weights.
+    pub delta: Vec<f64>,
+    pub advance: Advance<'a, T>,
+    #[cfg(test)]
+    pub faults: Faults,
+}
+
+impl<T: Real> Mover<'_, T> {
+    /// For passes in which nothing moves.
+    pub fn idle(random: Random, kernel: Kernel) -> Self {
+        Mover {
+            random,
+            kernel,
+            log_sum: 0.0,
+            delta: Vec::new(),
+            advance: Advance {
+                iteration: 0,
+                h: 0.0,
+                weighting: Weighting::Equal,
+                correction: None,
+                restart: None,
+            },
+            #[cfg(test)]
+            faults: Faults { noise: 1.0, stale_caches: false, swapped_alphas: false },
+        }
+    }
+
+    /// Algorithm 1: every walker moves.
+    pub fn full<E: Energy<T>>(
+        &self,
+        from: &E,
+        to: &E,
+        chunk: &mut Chunk<'_, T>,
+        block: usize,
+        scratch: &mut Scratch<T, E::Workspace>,
+    ) {
+        let dim = to.dim();
+        let walkers = chunk.u.len();
+        for at in (0..walkers).step_by(block) {
+            let end = (at + block).min(walkers);
+            scratch.fit(end - at, dim);
+            let x = &mut chunk.x[at * dim..end * dim];
+            let (u, a) = (&mut chunk.u[at..end], &mut chunk.a[at..end]);
+            self.before_move(from, x, a, scratch);
+            let mut spare = std::mem::take(&mut scratch.gradient);
+            let keeps = !chunk.g.is_empty();
+            let g = if keeps { &mut chunk.g[at * dim..end * dim] } else { &mut spare[..(end - at) * dim] };
+            let ids = WalkerIds::From((chunk.first + at) as u64);
+            let moving = Moving { ids, x: &mut *x, g, u, a: &mut *a };
+            let sums = &mut *chunk.sums;
+            let tally = Tally { accepted: &mut sums.accepted, tried: &mut sums.tried, bad: &mut sums.bad };
+            let fresh = self.step(to, moving, tally, scratch);
+            scratch.gradient = spare;
+            if !fresh {
+                to.energy(x, &mut scratch.u[..end - at], &mut scratch.energy);
+            }
+            self.accumulate(to, x, a, &mut chunk.sums.weights, scratch);
+        }
+    }
+
+    /// Algorithm 2: a subset moves, all are weighted.
+    pub fn mini_batch<E: Energy<T>>(
+        &self,
+        from: &E,
+        to: &E,
+        chunk: &mut Chunk<'_, T>,
+        subset: &Subset,
+        block: usize,
+        scratch: &mut Scratch<T, E::Workspace>,
+    ) {
+        let dim = to.dim();
+        let walkers = chunk.u.len();
+        for at in (0..walkers).step_by(block) {
+            let end = (at + block).min(walkers);
+            scratch.fit(end - at, dim);
+            self.before_move(from, &chunk.x[at * dim..end * dim], &mut chunk.a[at..end], scratch);
+        }
+        let members = subset.members();
+        let first = members.partition_point(|&m| (m as usize) < chunk.first);
+        let last = members.partition_point(|&m| (m as usize) < chunk.first + walkers);
+        for ids in members[first..last].chunks(block) {
+            self.move_gathered(from, to, chunk, ids, scratch);
+        }
+        for at in (0..walkers).step_by(block) {
+            let end = (at + block).min(walkers);
+            scratch.fit(end - at, dim);
+            let x = &chunk.x[at * dim..end * dim];
+            to.energy(x, &mut scratch.u[..end - at], &mut scratch.energy);
+            let (u, a) = (&mut chunk.u[at..end], &mut chunk.a[at..end]);
+            for i in 0..u.len() {
+                if !subset.contains(chunk.first + at + i) {
+                    if self.advance.weighting == Weighting::Jarzynski {
+                        a[i] += u[i] - scratch.u[i];
+                    }
+                    u[i] = scratch.u[i];
+                }
+            }
+            self.check(chunk.first + at, u, &mut chunk.sums.bad);
+            self.accumulate(to, x, a, &mut chunk.sums.weights, scratch);
+        }
+    }
+
+    /// Gathers the mini-batch's walkers `ids` of this chunk, moves them, puts them back.
+    fn move_gathered<E: Energy<T>>(
+        &self,
+        from: &E,
+        to: &E,
+        chunk: &mut Chunk<'_, T>,
+        ids: &[u64],
+        scratch: &mut Scratch<T, E::Workspace>,
+    ) {
+        let dim = to.dim();
+        scratch.fit(ids.len(), dim);
+        let mut x = std::mem::take(&mut scratch.gathered);
+        let mut u = std::mem::take(&mut scratch.gathered_u);
+        let mut a = std::mem::take(&mut scratch.gathered_a);
+        let mut g = std::mem::take(&mut scratch.gradient);
+        (x.clear(), u.clear(), a.clear());
+        for &id in ids {
+            let i = id as usize - chunk.first;
+            x.extend_from_slice(&chunk.x[i * dim..(i + 1) * dim]);
+            u.push(chunk.u[i]);
+            a.push(chunk.a[i]);
+        }
+        let g_rows = &mut g[..ids.len() * dim];
+        if self.kernel.kind == KernelKind::Ula && self.advance.restart.is_none() {
+            from.energy_and_gradient(&x, &mut u, g_rows, &mut scratch.energy);
+        }
+        let moving = Moving { ids: WalkerIds::List(ids), x: &mut x, g: g_rows, u: &mut u, a: &mut a };
+        let sums = &mut *chunk.sums;
+        let tally = Tally { accepted: &mut sums.accepted, tried: &mut sums.tried, bad: &mut sums.bad };
+        self.step(to, moving, tally, scratch);
+        for (row, &id) in ids.iter().enumerate() {
+            let i = id as usize - chunk.first;
+            chunk.x[i * dim..(i + 1) * dim].copy_from_slice(&x[row * dim..(row + 1) * dim]);
+            (chunk.u[i], chunk.a[i]) = (u[row], a[row]);
+        }
+        (scratch.gathered, scratch.gathered_u, scratch.gathered_a, scratch.gradient) = (x, u, a, g);
+    }
+
+    /// Weight changes that belong to the old position and parameters.
+    fn before_move<E: Energy<T>>(
+        &self,
+        from: &E,
+        x: &[T],
+        a: &mut [f64],
+        scratch: &mut Scratch<T, E::Workspace>,
+    ) {
+        let rows = a.len();
+        if let Some(own) = self.advance.correction
+            && let Some(per_walker) = from.per_walker()
+        {
+            let products = &mut scratch.forward[..rows];
+            per_walker.self_products(x, own.response, own.mean, products);
+            for (a, product) in a.iter_mut().zip(products) {
+                let p = (*a - self.log_sum).exp();
+                // A walker that carries all the weight has no others to be judged by.
+                *a += if p < 0.5 { p / (1.0 - p) * *product } else { 0.0 };
+            }
+        }
+        if self.advance.weighting == Weighting::ContinuousTime
+            && let Some(per_walker) = from.per_walker()
+        {
+            let change = &mut scratch.forward[..rows];
+            per_walker.directional(x, &self.delta, change);
+            for (a, change) in a.iter_mut().zip(change) {
+                *a -= *change;
+            }
+        }
+    }
+
+    /// All kernel steps of one block. Says whether the energy's workspace belongs to the final positions.
+    fn step<E: Energy<T>>(
+        &self,
+        to: &E,
+        mut rows: Moving<'_, T>,
+        tally: Tally<'_>,
+        scratch: &mut Scratch<T, E::Workspace>,
+    ) -> bool {
+        let dim = to.dim();
+        if let Some(data) = self.advance.restart {
+            for (i, row) in rows.x.chunks_exact_mut(dim).enumerate() {
+                let id = rows.ids.get(i);
+                let pick = self.random.below(self.advance.iteration, id, Purpose::Restart, data.len() as u64);
+                row.copy_from_slice(data.row(pick as usize));
+            }
+            to.energy_and_gradient(rows.x, rows.u, rows.g, &mut scratch.energy);
+        }
+        match self.kernel.kind {
+            KernelKind::Ula => self.ula(to, &mut rows, tally, scratch),
+            KernelKind::Mala => self.mala(to, &mut rows, tally, scratch),
+        }
+        self.kernel.kind == KernelKind::Ula
+    }
+
+    fn noise_scale(&self) -> f64 {
+        let scale = (2.0 * self.advance.h).sqrt();
+        #[cfg(test)]
+        let scale = scale * self.faults.noise;
+        scale
+    }
+
+    fn fill_noise(&self, s: u32, ids: WalkerIds<'_>, rows: usize, dim: usize, noise: &mut [T]) -> u64 {
+        let step = self.advance.iteration * self.kernel.steps as u64 + s as u64;
+        let noise = &mut noise[..rows * T::noise_stride(dim)];
+        self.random.normal_rows(step, Purpose::Noise, ids, dim, noise);
+        step
+    }
+
+    /// ULA. The cached energy and drift are those of the old parameters, the new ones come from `to`: the weight
+    /// gains `alpha_k(x, y) - alpha_{k+1}(y, x)`. From the second step on both belong to the new parameters.
+    fn ula<E: Energy<T>>(
+        &self,
+        to: &E,
+        rows: &mut Moving<'_, T>,
+        tally: Tally<'_>,
+        scratch: &mut Scratch<T, E::Workspace>,
+    ) {
+        let (n, dim, h, clip) = (rows.u.len(), to.dim(), self.advance.h, self.kernel.clip);
+        let scale = self.noise_scale();
+        for s in 0..self.kernel.steps {
+            self.fill_noise(s, rows.ids, n, dim, &mut scratch.noise);
+            let (displacement, forward) = (&mut scratch.displacement[..n * dim], &mut scratch.forward[..n]);
+            propose(rows.x, rows.g, &scratch.noise, dim, h, scale, clip, displacement, forward);
+            let (u_new, backward) = (&mut scratch.u[..n], &mut scratch.backward[..n]);
+            to.energy_and_gradient(rows.x, u_new, rows.g, &mut scratch.energy);
+            reverse(displacement, rows.g, dim, h, clip, backward);
+            for i in 0..n {
+                let gain = (rows.u[i] + forward[i]) - (u_new[i] + backward[i]);
+                #[cfg(test)]
+                let gain = if self.faults.swapped_alphas { -gain } else { gain };
+                if !gain.is_finite() && tally.bad.is_none() {
+                    *tally.bad = Some((rows.ids.get(i), "the weight"));
+                }
+                *tally.accepted += gain.exp().min(1.0);
+                if self.advance.weighting == Weighting::Jarzynski {
+                    rows.a[i] += gain;
+                }
+                rows.u[i] = u_new[i];
+            }
+            *tally.tried += n as u64;
+        }
+    }
+
+    /// MALA: reweight where the walker stands, then steps that leave the new density invariant.
+    fn mala<E: Energy<T>>(
+        &self,
+        to: &E,
+        rows: &mut Moving<'_, T>,
+        tally: Tally<'_>,
+        scratch: &mut Scratch<T, E::Workspace>,
+    ) {
+        let (n, dim, h, clip) = (rows.u.len(), to.dim(), self.advance.h, self.kernel.clip);
+        let scale = self.noise_scale();
+        let u_new = &mut scratch.u[..n];
+        to.energy_and_gradient(rows.x, u_new, rows.g, &mut scratch.energy);
+        for i in 0..n {
+            let gain = rows.u[i] - u_new[i];
+            #[cfg(test)]
+            let gain = if self.faults.swapped_alphas { -gain } else { gain };
+            if !gain.is_finite() && tally.bad.is_none() {
+                *tally.bad = Some((rows.ids.get(i), "the weight"));
+            }
+            if self.advance.weighting == Weighting::Jarzynski {
+                rows.a[i] += gain;
+            }
+            rows.u[i] = u_new[i];
+        }
+        for s in 0..self.kernel.steps {
+            let step = self.fill_noise(s, rows.ids, n, dim, &mut scratch.noise);
+            let (y, g_y) = (&mut scratch.proposal[..n * dim], &mut scratch.proposal_gradient[..n * dim]);
+            y.copy_from_slice(rows.x);
+            let (displacement, forward) = (&mut scratch.displacement[..n * dim], &mut scratch.forward[..n]);
+            propose(y, rows.g, &scratch.noise, dim, h, scale, clip, displacement, forward);
+            let (u_y, backward) = (&mut scratch.u[..n], &mut scratch.backward[..n]);
+            to.energy_and_gradient(y, u_y, g_y, &mut scratch.energy);
+            reverse(displacement, g_y, dim, h, clip, backward);
+            for i in 0..n {
+                let log_ratio = (rows.u[i] + forward[i]) - (u_y[i] + backward[i]);
+                // A proposal where the energy is not a number is refused.
+                let log_ratio = if log_ratio.is_nan() { f64::NEG_INFINITY } else { log_ratio };
+                *tally.accepted += log_ratio.exp().min(1.0);
+                if self.random.uniform(step, rows.ids.get(i), Purpose::Accept).ln() < log_ratio {
+                    let row = i * dim..(i + 1) * dim;
+                    rows.x[row.clone()].copy_from_slice(&y[row.clone()]);
+                    rows.g[row.clone()].copy_from_slice(&g_y[row]);
+                    rows.u[i] = u_y[i];
+                }
+            }
+            *tally.tried += n as u64;
+        }
+    }
+
+    /// Adds a block to the sums; the energy's workspace must belong to `x`.
+    pub fn accumulate<E: Energy<T>>(
+        &self,
+        energy: &E,
+        x: &[T],
+        a: &[f64],
+        sums: &mut WeightSums,
+        scratch: &mut Scratch<T, E::Workspace>,
+    ) {
+        if scratch.weights.len() < a.len() {
+            scratch.weights.resize(a.len(), 0.0);
+        }
+        let weights = &mut scratch.weights[..a.len()];
+        sums.add(a, weights);
+        energy.add_param_gradient(x, weights, &mut sums.gradient, &mut scratch.energy);
+    }
+
+    /// Notes the first energy that is not finite.
+    pub fn check(&self, first: usize, u: &[f64], bad: &mut Option<(u64, &'static str)>) {
+        if bad.is_none()
+            && let Some(i) = u.iter().position(|u| !u.is_finite())
+        {
+            *bad = Some(((first + i) as u64, "the energy"));
+        }
+    }
+}

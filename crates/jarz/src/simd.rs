@@ -1,0 +1,97 @@
+//! One source, several instruction sets: hot loops are compiled for AVX-512, AVX2 and a portable
+//! baseline, and the best one the processor has is chosen at run time.
+//!
+//! Every loop works on fixed groups of [`LANES`] numbers and uses fused multiply-adds explicitly, so
+//! all paths do the same arithmetic in the same order and give the same bits.
+
+use std::sync::OnceLock;
+
+/// Numbers handled together; the order of every sum is defined by it, on any processor.
+pub const LANES: usize = 16;
+
+/// Instruction set of a hot loop.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Isa {
+    /// Whatever the compiler's baseline for the target is.
+    Portable,
+    /// AVX2 with fused multiply-add.
+    Avx2,
+    /// AVX-512 (F, BW, DQ, VL).
+    Avx512,
+}
+
+impl Isa {
+    /// All instruction sets this processor can run, slowest first.
+    pub fn available() -> Vec<Isa> {
+        #[allow(unused_mut)]
+        let mut all = vec![Isa::Portable];
+        #[cfg(target_arch = "x86_64")]
+        {
+            let avx2 = is_x86_feature_detected!("avx2")
+                && is_x86_feature_detected!("fma")
+                && is_x86_feature_detected!("bmi2");
+            if avx2 {
+                all.push(Isa::Avx2);
+            }
+            if avx2
+                && is_x86_feature_detected!("avx512f")
+                && is_x86_feature_detected!("avx512bw")
+                && is_x86_feature_detected!("avx512dq")
+                && is_x86_feature_detected!("avx512vl")
+            {
+                all.push(Isa::Avx512);
+            }
+        }
+        all
+    }
+
+    /// The fastest available set, or the one named by the environment variable `JARZ_ISA`
+    /// (`portable`, `avx2`, `avx512`) if this processor has it.
+    pub fn best() -> Isa {
+        static BEST: OnceLock<Isa> = OnceLock::new();
+        *BEST.get_or_init(|| {
+            let available = Isa::available();
+            let asked = match std::env::var("JARZ_ISA").as_deref() {
+                Ok("portable") => Some(Isa::Portable),
+                Ok("avx2") => Some(Isa::Avx2),
+                Ok("avx512") => Some(Isa::Avx512),
+                _ => None,
+            };
+            match asked {
+                Some(isa) if available.contains(&isa) => isa,
+                _ => *available.last().unwrap_or(&Isa::Portable),
+            }
+        })
+    }
+}
+
+/// Compiles a function for every instruction set; the first argument of the result is the [`Isa`].
+macro_rules! multiversion {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident $([$t:ident : $bound:path])? ($($arg:ident : $ty:ty),* $(,)?) $body:block) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        $vis fn $name $(<$t: $bound>)? (isa: $crate::simd::Isa, $($arg: $ty),*) {
+            #[inline(always)]
+            #[allow(clippy::too_many_arguments)]
+            fn body $(<$t: $bound>)? ($($arg: $ty),*) $body
+            #[cfg(target_arch = "x86_64")]
+            {
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")]
+                #[allow(clippy::too_many_arguments)]
+                fn avx512 $(<$t: $bound>)? ($($arg: $ty),*) { body($($arg),*) }
+                #[target_feature(enable = "avx2,fma,bmi2")]
+                #[allow(clippy::too_many_arguments)]
+                fn avx2 $(<$t: $bound>)? ($($arg: $ty),*) { body($($arg),*) }
+                // SAFETY: `Isa` values other than `Portable` are handed out only after detection.
+                match isa {
+                    $crate::simd::Isa::Avx512 => return unsafe { avx512($($arg),*) },
+                    $crate::simd::Isa::Avx2 => return unsafe { avx2($($arg),*) },
+                    $crate::simd::Isa::Portable => {}
+                }
+            }
+            let _ = isa;
+            body($($arg),*)
+        }
+    };
+}
+pub(crate) use multiversion;
