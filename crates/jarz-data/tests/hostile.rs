@@ -116,7 +116,7 @@ fn descr() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 30000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 1000, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn arbitrary_bytes(bytes in prop::collection::vec(any::<u8>(), 0..400)) {
@@ -186,12 +186,11 @@ proptest! {
     #[test]
     fn numbers_survive_text(
         cols in 1usize..5,
-        values in prop::collection::vec(any::<f64>().prop_filter("finite", |v| v.is_finite()), 1..40),
+        values in prop::collection::vec(any::<f64>().prop_filter("finite", |v| v.is_finite()), 4..40),
         delimiter in prop::sample::select(vec![",", ";", "\t", "  ", ", "]),
         ending in prop::sample::select(vec!["\n", "\r\n", "\r", "\n\n", "\n# c\n"]),
     ) {
         let rows: Vec<&[f64]> = values.chunks_exact(cols).collect();
-        prop_assume!(!rows.is_empty());
         let mut text = String::new();
         for row in &rows {
             let fields: Vec<String> = row.iter().map(f64::to_string).collect();

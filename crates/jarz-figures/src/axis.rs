@@ -32,8 +32,12 @@ impl Scale {
             Scale::Linear => value,
             Scale::Log => value.log10(),
             Scale::SymLog { linthresh } => {
-                let size = value.abs() / linthresh;
-                if size <= 1.0 { value / linthresh } else { (1.0 + size.log10()).copysign(value) }
+                // The difference of logarithms, as the ratio may overflow.
+                if value.abs() <= linthresh {
+                    value / linthresh
+                } else {
+                    (1.0 + value.abs().log10() - linthresh.log10()).copysign(value)
+                }
             }
         }
     }
@@ -44,7 +48,8 @@ impl Scale {
             Scale::Log => 10f64.powf(place).clamp(SMALLEST, LARGEST),
             Scale::SymLog { linthresh } => {
                 let size = place.abs();
-                let value = if size <= 1.0 { size * linthresh } else { linthresh * 10f64.powf(size - 1.0) };
+                let value =
+                    if size <= 1.0 { size * linthresh } else { 10f64.powf(size - 1.0 + linthresh.log10()) };
                 value.min(LARGEST).copysign(place)
             }
         }

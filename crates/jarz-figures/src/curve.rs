@@ -74,7 +74,7 @@ impl Trace {
             let bottom = group.iter().map(|p| p.1).fold(f64::NEG_INFINITY, f64::max);
             let travelled: f64 = group.windows(2).map(|w| (w[1].1 - w[0].1).abs()).sum();
             let extent = bottom - top;
-            if group.len() < 6 || extent < 1.5 || travelled < 2.5 * extent {
+            if group.len() < 6 || extent < 0.1 || travelled < 2.5 * extent {
                 trace.sweep(&mut range);
                 trace.line.extend(thin_to_pixels(group));
                 continue;
@@ -82,6 +82,11 @@ impl Trace {
             let share = 1.0 / group.len() as f64;
             let middle = 0.5 * (group[0].0 + group[group.len() - 1].0);
             trace.line.push((middle, share * group.iter().map(|p| p.1).sum::<f64>()));
+            if extent < 1.2 {
+                // No wider than the line itself.
+                trace.sweep(&mut range);
+                continue;
+            }
             if range.is_empty() {
                 range.push((group[0].0, top, bottom));
             }

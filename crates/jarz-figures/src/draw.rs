@@ -1,7 +1,9 @@
 //! Draws a figure from its layout.
 
 use crate::font::fit;
-use crate::layout::{HEADING_SIZE, LABEL_SIZE, Layout, Plot, TICK_GAP, TICK_LENGTH, TICK_SIZE, TITLE_SIZE};
+use crate::layout::{
+    HEADING_SIZE, LABEL_SIZE, Layout, Plot, TICK_GAP, TICK_LENGTH, TICK_SIZE, TITLE_SIZE, with_panels,
+};
 use crate::legend::{self, Legends};
 use crate::svg::{Anchor, Canvas, Text, Type};
 use crate::{Direction, Figure, Panel, curve};
@@ -13,13 +15,7 @@ const REFERENCE: &str = "#555555";
 
 /// The SVG of a figure.
 pub(crate) fn figure(figure: &Figure) -> String {
-    let empty;
-    let figure = if figure.panels.is_empty() {
-        empty = Figure { panels: vec![Panel::default()], ..figure.clone() };
-        &empty
-    } else {
-        figure
-    };
+    let figure = &*with_panels(figure);
     let layout = Layout::of(figure);
     let mut canvas = Canvas::new(layout.width, layout.height, &summary(figure));
     if let Some(title) = &figure.title {

@@ -86,7 +86,7 @@ mod tests {
     fn long_text_shrinks_and_is_then_cut() {
         assert_eq!(fit("short", 12.0, false, 100.0), ("short".to_string(), 12.0));
         let (text, size) = fit("a label slightly too long", 12.0, false, 120.0);
-        assert!(text.ends_with("long") && size < 12.0 && size >= 8.0);
+        assert!(text.ends_with("long") && (8.0..12.0).contains(&size));
         let (text, size) = fit(&"word ".repeat(40), 12.0, false, 100.0);
         assert!(text.ends_with('\u{2026}') && text_width(&text, size, false) <= 100.0 + 1e-6);
     }

@@ -6,6 +6,7 @@ use crate::legend::{self, Legends};
 use crate::svg::Text;
 use crate::ticks::Ticks;
 use crate::{Direction, Figure, Panel};
+use std::borrow::Cow;
 
 pub(crate) const TICK_SIZE: f64 = 10.5;
 pub(crate) const LABEL_SIZE: f64 = 11.5;
@@ -16,6 +17,7 @@ pub(crate) const TICK_LENGTH: f64 = 4.0;
 pub(crate) const TICK_GAP: f64 = 4.0;
 const MARGIN: f64 = 14.0;
 const PANEL_GAP: f64 = 12.0;
+const ROW_GAP: f64 = 20.0;
 /// Room to the right of a plot, into which the last tick label reaches.
 const RIGHT: f64 = 10.0;
 const LEGEND_GAP: f64 = 8.0;
@@ -101,7 +103,7 @@ impl Layout {
         let mut plots: Vec<Plot> = Vec::with_capacity(drafts.len());
         for (r, row) in drafts.chunks(columns).enumerate() {
             if r > 0 {
-                top += PANEL_GAP;
+                top += ROW_GAP;
             }
             let title = if row.iter().any(|d| !d.panel.title.is_empty()) { TITLE_SIZE + 8.0 } else { 6.0 };
             let below = TICK_LENGTH + TICK_GAP + TICK_SIZE + LABEL_SIZE + 8.0;
@@ -129,6 +131,15 @@ impl Layout {
             top = legend_top + legend::height(entries, width - 2.0 * MARGIN);
         }
         Self { width, height: (top + MARGIN).ceil(), heading, plots, legends, legend_top }
+    }
+}
+
+/// The figure itself, or one with an empty panel if it has none.
+pub(crate) fn with_panels(figure: &Figure) -> Cow<'_, Figure> {
+    if figure.panels.is_empty() {
+        Cow::Owned(Figure { panels: vec![Panel::default()], ..figure.clone() })
+    } else {
+        Cow::Borrowed(figure)
     }
 }
 

@@ -57,7 +57,7 @@ impl Figure {
 
     /// Width and height of the whole figure, in pixels at scale 1.
     pub fn size(&self) -> (f64, f64) {
-        let layout = layout::Layout::of(self);
+        let layout = layout::Layout::of(&layout::with_panels(self));
         (layout.width, layout.height)
     }
 

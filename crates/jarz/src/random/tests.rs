@@ -32,7 +32,9 @@ fn normals_equal_their_scalar_twin_on_every_path() {
                 f64::normal_rows(isa, key, walkers, dim, &mut out64);
                 for row in 0..37 {
                     for j in 0..dim {
-                        let words = |per: usize| random.words(key.step, walkers.get(row), key.purpose, (j / per) as u32);
+                        let words = |per: usize| {
+                            random.words(key.step, walkers.get(row), key.purpose, (j / per) as u32)
+                        };
                         let (a, b) = (out32[row * s32 + j] as f64, block_f32_scalar(words(4))[j % 4]);
                         assert!((a - b).abs() < 2e-6, "{isa:?} f32 dim {dim}: {a} {b}");
                         let (a, b) = (out64[row * s64 + j], block_f64_scalar(words(2))[j % 2]);
@@ -70,7 +72,10 @@ fn streams_are_pinned() {
     let expected = block_f64_scalar(words);
     assert!((normals[0] - expected[0]).abs() < 1e-14);
     assert_eq!(words, philox4x32::<10>([0, 5, 7, 0], [42, 0]));
-    assert_eq!(random.words(1 << 40, 3 << 32, Purpose::Accept, 9), philox4x32::<10>([9, 0, 0, 1 | 3 << 8 | (1 << 8) << 16], [42, 0]));
+    assert_eq!(
+        random.words(1 << 40, 3 << 32, Purpose::Accept, 9),
+        philox4x32::<10>([9, 0, 0, 1 | 3 << 8 | (1 << 8) << 16], [42, 0])
+    );
 }
 
 fn normal_cdf(x: f64) -> f64 {

@@ -3,9 +3,10 @@
 //! For parameters moved on a fixed path, `Z_hat / Z` and `(Z_hat / Z) sum_i p_i phi(X_i)` are unbiased estimators of 1 and of
 //! the model's mean of `phi`, for any number of walkers, any resampling in between (also when a trigger decides) and any time step.
 //! Many independent small ensembles give each its mean and standard error, and the difference in standard errors is
-//! compared with [`LIMIT`].
+//! compared with [`LIMIT`]. Clips are mild and go with short steps: a tight clip over a long time makes the weights so heavy-tailed
+//! that their variance is infinite, and no standard error means anything.
 //!
-//! False-alarm rate: a standard normal exceeds 5.5 with probability 3.8e-8; for the some 2400 comparisons made here
+//! False-alarm rate: a standard normal exceeds 5.5 with probability 3.8e-8; for the some 1700 comparisons made here
 //! that is below 1e-4 in all. The mutations must exceed the same limit.
 
 use super::*;
@@ -26,7 +27,7 @@ struct Setup {
     faults: Faults,
 }
 
-const RIGHT: Faults = Faults { noise: 1.0, stale_caches: false, swapped_alphas: false };
+const RIGHT: Faults = Faults::NONE;
 
 /// A path of parameters with the truth at its end.
 trait Path: Sync {
@@ -41,7 +42,7 @@ impl Path for GaussianPath {
     type Model = Gaussian;
     fn at(&self, t: f64) -> Gaussian {
         let mean = [0.8 * t, -0.5 * t];
-        let precision = [1.0 + 0.9 * t, 0.5 * t, 0.5 * t, 2.0 - 0.8 * t];
+        let precision = [1.0 + 0.9 * t, 0.5 * t, 0.5 * t, 0.8 + 0.7 * t];
         Gaussian::new(&mean, &precision).unwrap()
     }
     fn truth(&self) -> Vec<f64> {
@@ -86,7 +87,7 @@ fn estimate<P: Path>(path: &P, setup: &Setup, walkers: usize, seed: u64) -> ([f6
     let mut sampler = Sampler::new(start, &model, setup.kernel, scheme, setup.batch, seed, 1).unwrap();
     sampler.faults = setup.faults;
     let trigger = match setup.scheme {
-        Some(_) => Trigger::EssBelow(Thresholds::constant(0.93)),
+        Some(_) => Trigger::EssBelow(Thresholds::constant(0.97)),
         None => Trigger::Never,
     };
     sampler.begin(&model).unwrap();
@@ -110,17 +111,18 @@ fn estimate<P: Path>(path: &P, setup: &Setup, walkers: usize, seed: u64) -> ([f6
     (out, sampler.walkers().resamplings())
 }
 
-/// Deviations from the truth in standard errors, and the resamplings that happened.
+/// Deviations from the truth in standard errors, and the resamplings that happened. An ensemble whose `Z_hat / Z` scatters by
+/// more than 1 counts as infinitely far off: with the ESS kept above 0.97 by 32 walkers over 10 steps, sound weights scatter by
+/// `sqrt(10 * 0.03 / 32)` or so, and standard errors of wild weights would hide any bias.
 fn deviations<P: Path>(path: &P, setup: &Setup, replicas: u64) -> (Vec<f64>, u64) {
-    let runs: Vec<_> =
-        (0..replicas).into_par_iter().map(|r| estimate(path, setup, 32, 1000 + r)).collect();
+    let runs: Vec<_> = (0..replicas).into_par_iter().map(|r| estimate(path, setup, 32, 1000 + r)).collect();
     let truth = [vec![1.0], path.truth()].concat();
     let n = replicas as f64;
     let scores = (0..6)
         .map(|j| {
             let mean = runs.iter().map(|(v, _)| v[j]).sum::<f64>() / n;
             let var = runs.iter().map(|(v, _)| (v[j] - mean).powi(2)).sum::<f64>() / (n - 1.0);
-            (mean - truth[j]) / (var / n).sqrt()
+            if j == 0 && var > 1.0 { f64::INFINITY } else { (mean - truth[j]) / (var / n).sqrt() }
         })
         .collect();
     (scores, runs.iter().map(|(_, r)| r).sum())
@@ -133,8 +135,9 @@ fn worst(scores: &[f64]) -> f64 {
 fn setups() -> Vec<Setup> {
     let mut all = Vec::new();
     for base in [Kernel::ula(), Kernel::mala()] {
-        for clip in [None, Some(Clip::Norm(0.7)), Some(Clip::Component(0.4))] {
-            for h in [0.02, 0.1, 0.35] {
+        for clip in [None, Some(Clip::Norm(2.0)), Some(Clip::Component(1.5))] {
+            let steps = if clip.is_none() { vec![0.02, 0.1, 0.35] } else { vec![0.02, 0.1] };
+            for h in steps {
                 for batch in [None, Some(9)] {
                     for scheme in [None].into_iter().chain(Scheme::ALL.map(Some)) {
                         let kernel = base.with_clip(clip);
@@ -190,32 +193,40 @@ fn log_z_of_one_run_is_close() {
     }
 }
 
-/// The tests above would be worth nothing if they did not notice these mistakes.
-fn mutation_is_noticed(faults: Faults, kernel: Kernel, replicas: u64) {
+/// The tests above would be worth nothing if they did not notice these mistakes, for every one of these steps and batches.
+fn mutation_is_noticed(faults: Faults, kernel: Kernel) {
     for h in [0.1, 0.35] {
         for batch in [None, Some(9)] {
-            let setup = Setup { kernel, h, batch, scheme: Some(Scheme::Systematic), faults };
-            let (scores, _) = deviations(&MixturePath, &setup, replicas);
-            let (gauss, _) = deviations(&GaussianPath, &setup, replicas);
-            assert!(worst(&scores).max(worst(&gauss)) > LIMIT, "{setup:?}: {scores:.1?} {gauss:.1?}");
+            let setup = Setup { kernel, h, batch, scheme: Some(Scheme::Multinomial), faults };
+            let (mixture, _) = deviations(&MixturePath, &setup, 4000);
+            let (gauss, _) = deviations(&GaussianPath, &setup, 4000);
+            assert!(worst(&mixture).max(worst(&gauss)) > LIMIT, "{setup:?}: {mixture:.1?} {gauss:.1?}");
         }
     }
 }
 
 #[test]
 fn mutation_noise_off_by_five_percent_is_noticed() {
-    mutation_is_noticed(Faults { noise: 1.05, ..RIGHT }, Kernel::ula(), 4000);
-    mutation_is_noticed(Faults { noise: 0.95, ..RIGHT }, Kernel::ula(), 4000);
+    mutation_is_noticed(Faults { noise: 1.05, ..RIGHT }, Kernel::ula());
+    mutation_is_noticed(Faults { noise: 0.95, ..RIGHT }, Kernel::ula());
 }
 
 #[test]
 fn mutation_caches_left_behind_on_resampling_is_noticed() {
-    mutation_is_noticed(Faults { stale_caches: true, ..RIGHT }, Kernel::ula(), 4000);
-    mutation_is_noticed(Faults { stale_caches: true, ..RIGHT }, Kernel::mala(), 4000);
+    mutation_is_noticed(Faults { stale_caches: true, ..RIGHT }, Kernel::ula());
+    mutation_is_noticed(Faults { stale_caches: true, ..RIGHT }, Kernel::mala());
 }
 
 #[test]
 fn mutation_swapped_alphas_is_noticed() {
-    mutation_is_noticed(Faults { swapped_alphas: true, ..RIGHT }, Kernel::ula(), 4000);
-    mutation_is_noticed(Faults { swapped_alphas: true, ..RIGHT }, Kernel::mala(), 4000);
+    mutation_is_noticed(Faults { swapped_alphas: true, ..RIGHT }, Kernel::ula());
+    mutation_is_noticed(Faults { swapped_alphas: true, ..RIGHT }, Kernel::mala());
+}
+
+/// Clipping the drift of the walker, not that of its transition density.
+#[test]
+fn mutation_clip_missing_from_the_density_is_noticed() {
+    for clip in [Clip::Norm(2.0), Clip::Component(1.5)] {
+        mutation_is_noticed(Faults { unclipped_density: true, ..RIGHT }, Kernel::ula().with_clip(Some(clip)));
+    }
 }

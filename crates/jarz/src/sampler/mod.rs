@@ -108,6 +108,14 @@ pub(crate) struct Faults {
     pub stale_caches: bool,
     /// The two alphas of the weights change places.
     pub swapped_alphas: bool,
+    /// The density of the step made is taken to be that of the drift without clipping.
+    pub unclipped_density: bool,
+}
+
+#[cfg(test)]
+impl Faults {
+    pub(crate) const NONE: Faults =
+        Faults { noise: 1.0, stale_caches: false, swapped_alphas: false, unclipped_density: false };
 }
 
 impl<T: Real, E: Energy<T>> Sampler<T, E> {
@@ -153,7 +161,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
             chunk_sums: vec![chunk; layout.chunks(n)],
             sums: WeightSums::new(params),
             #[cfg(test)]
-            faults: Faults { noise: 1.0, stale_caches: false, swapped_alphas: false },
+            faults: Faults::NONE,
         };
         if sampler.keeps_gradients() {
             sampler.walkers.gradients.resize(n * dim, T::ZERO);

@@ -112,7 +112,7 @@ impl<T: Real> Mover<'_, T> {
                 restart: None,
             },
             #[cfg(test)]
-            faults: Faults { noise: 1.0, stale_caches: false, swapped_alphas: false },
+            faults: Faults::NONE,
         }
     }
 
@@ -313,6 +313,11 @@ impl<T: Real> Mover<'_, T> {
             self.fill_noise(s, rows.ids, n, dim, &mut scratch.noise);
             let (displacement, forward) = (&mut scratch.displacement[..n * dim], &mut scratch.forward[..n]);
             propose(rows.x, rows.g, &scratch.noise, dim, h, scale, clip, displacement, forward);
+            #[cfg(test)]
+            if self.faults.unclipped_density {
+                let back: Vec<T> = displacement.iter().map(|d| -*d).collect();
+                reverse(&back, rows.g, dim, h, None, forward);
+            }
             let (u_new, backward) = (&mut scratch.u[..n], &mut scratch.backward[..n]);
             to.energy_and_gradient(rows.x, u_new, rows.g, &mut scratch.energy);
             reverse(displacement, rows.g, dim, h, clip, backward);
