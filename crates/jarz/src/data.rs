@@ -1,5 +1,7 @@
 //! Data points in memory.
 
+use crate::energy::{Energy, Stratification};
+use crate::random::{Purpose, Random};
 use crate::real::Real;
 
 /// `n` points in `dim` dimensions, row-major.
@@ -19,6 +21,16 @@ impl<T: Real> Dataset<T> {
     /// From double precision.
     pub fn from_f64(dim: usize, values: &[f64]) -> Option<Self> {
         Dataset::new(dim, values.iter().map(|&v| T::from_f64(v)).collect())
+    }
+
+    /// `n` independent samples of a model that can be sampled exactly.
+    pub fn sample(model: &impl Energy<T>, n: usize, seed: u64) -> Option<Self> {
+        let mut values = vec![T::ZERO; n * model.dim()];
+        // Other numbers than the initial walkers of the same seed.
+        let words = Random::new(seed).words(0, 0, Purpose::Data, 0);
+        let random = Random::new(words[0] as u64 | (words[1] as u64) << 32);
+        model.exact()?.sample(0..n as u64, n as u64, Stratification::Independent, &random, &mut values);
+        Dataset::new(model.dim(), values)
     }
 
     /// Number of points.

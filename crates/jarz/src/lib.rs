@@ -4,29 +4,37 @@
 //! The method is that of Carbone, Hua, Coste and Vanden-Eijnden, "Efficient training of energy-based models
 //! using Jarzynski equality" (2023); labels such as eq. `X:A:k` refer to its equations.
 
+pub mod algorithm;
 pub mod data;
 pub mod energy;
 pub mod error;
+pub mod estimate;
 pub mod kernel;
 pub mod optimizer;
 mod parallel;
 pub mod random;
 mod real;
 pub mod resampling;
+pub mod run;
 pub mod sampler;
 pub mod schedule;
 pub mod simd;
+pub mod trainer;
 pub mod walkers;
 pub mod weights;
 
+pub use algorithm::{Algorithm, SelfInteractionRule};
 pub use data::Dataset;
 pub use energy::{Energy, Exact, Gaussian, Mixture, Modes, ParamGroup, PerWalker, Stratification};
 pub use error::Error;
+pub use estimate::{Estimates, Families, Measured};
 pub use kernel::{Clip, Kernel, KernelKind, StepSize};
 pub use optimizer::{Optimizer, Rule};
 pub use random::{Purpose, Random};
 pub use real::{Real, WalkerIds};
 pub use resampling::{Scheme, Thresholds, Trigger};
+pub use run::{Checkpoints, Loop, Observer, StopReason};
 pub use sampler::{Advance, Advanced, Sampler, SelfInteraction, Weighting};
 pub use schedule::{Schedule, Shape};
+pub use trainer::{Setup, State, StepInfo, Trainer};
 pub use walkers::Walkers;

@@ -67,6 +67,11 @@ impl Optimizer {
         }
     }
 
+    /// Learning rate of each parameter.
+    pub fn rates(&self) -> &[f64] {
+        &self.rates
+    }
+
     /// Factor on all rates over the iterations.
     pub fn with_schedule(mut self, schedule: Schedule) -> Self {
         self.schedule = schedule;

@@ -57,10 +57,6 @@ impl<S: Default + Send> Workers<S> {
         Ok(Workers { pool, scratch: (0..threads).map(|_| Mutex::new(S::default())).collect() })
     }
 
-    /// How many threads.
-    pub fn threads(&self) -> usize {
-        self.scratch.len()
-    }
 
     /// Runs `work` on every task.
     pub fn run<Task: Send>(&self, tasks: Vec<Task>, work: impl Fn(Task, &mut S) + Sync) {

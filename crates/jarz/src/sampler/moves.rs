@@ -20,7 +20,7 @@ pub(crate) struct Scratch<T, W> {
     displacement: Vec<T>,
     forward: Vec<f64>,
     backward: Vec<f64>,
-    weights: Vec<f64>,
+    pub(crate) weights: Vec<f64>,
     gradient: Vec<T>,
     /// Proposals of MALA, and gathered walkers of a mini-batch.
     proposal: Vec<T>,

@@ -1,0 +1,90 @@
+//! The loop around the trainer: logging, checkpoints and stopping, each a part of its own.
+
+use crate::energy::Energy;
+use crate::error::Error;
+use crate::estimate::Estimates;
+use crate::real::Real;
+use crate::trainer::{State, StepInfo, Trainer};
+
+/// Why a run ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StopReason {
+    /// All iterations are done.
+    Finished,
+    /// Asked to stop.
+    Interrupted,
+}
+
+impl StopReason {
+    /// Name used in results.
+    pub fn name(self) -> &'static str {
+        match self {
+            StopReason::Finished => "finished",
+            StopReason::Interrupted => "interrupted",
+        }
+    }
+}
+
+/// Something that wants to know how a run goes. An error ends the run.
+pub trait Observer {
+    /// Called at every logged iteration, the first and the last among them.
+    fn log(&mut self, estimates: &Estimates) -> Result<(), String>;
+    /// Called after every iteration; cheap things only.
+    fn step(&mut self, _info: &StepInfo) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Something that keeps states of a run.
+pub trait Checkpoints<T> {
+    /// Whether a state should be kept now.
+    fn due(&mut self, iteration: u64) -> bool;
+    /// Keeps a state.
+    fn save(&mut self, state: &State<T>) -> Result<(), String>;
+}
+
+/// How long to run and who is told.
+pub struct Loop<'a, T> {
+    /// Iterations in all, those already done included.
+    pub iterations: u64,
+    /// Log every so many iterations; also at the beginning and the end.
+    pub log_every: u64,
+    /// Who is told.
+    pub observers: Vec<&'a mut dyn Observer>,
+    /// Who keeps states.
+    pub checkpoints: Option<&'a mut dyn Checkpoints<T>>,
+    /// Asked after every iteration.
+    pub stop: &'a dyn Fn() -> bool,
+}
+
+impl<T: Real> Loop<'_, T> {
+    /// Runs until done or stopped; keeps a last checkpoint either way.
+    pub fn run<E: Energy<T>>(&mut self, trainer: &mut Trainer<T, E>) -> Result<StopReason, Error> {
+        loop {
+            let k = trainer.iteration();
+            let done = k >= self.iterations;
+            let stopped = !done && (self.stop)();
+            if done || (!stopped && k.is_multiple_of(self.log_every.max(1))) {
+                let estimates = trainer.estimates()?;
+                for observer in &mut self.observers {
+                    observer.log(&estimates).map_err(Error::Part)?;
+                }
+            }
+            if let Some(checkpoints) = &mut self.checkpoints
+                && (done || stopped || checkpoints.due(k))
+            {
+                checkpoints.save(&trainer.state()).map_err(Error::Part)?;
+            }
+            if done {
+                return Ok(StopReason::Finished);
+            }
+            if stopped {
+                return Ok(StopReason::Interrupted);
+            }
+            let info = trainer.step()?;
+            for observer in &mut self.observers {
+                observer.step(&info).map_err(Error::Part)?;
+            }
+        }
+    }
+}
