@@ -32,11 +32,7 @@ impl FileError {
     /// Ties an error to the operation and the path it came from; made for `map_err`.
     pub fn at(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         let path = path.to_path_buf();
-        move |error| Self {
-            operation,
-            path,
-            error,
-        }
+        move |error| Self { operation, path, error }
     }
 }
 
@@ -80,12 +76,9 @@ pub fn write_atomic_with(
     let path = path.as_ref();
     let (mut temporary, file) = Temporary::create(path)?;
     let mut writer = BufWriter::with_capacity(1 << 18, file);
-    write(&mut writer)
-        .and_then(|()| writer.flush())
-        .map_err(FileError::at("write", path))?;
+    write(&mut writer).and_then(|()| writer.flush()).map_err(FileError::at("write", path))?;
     let file = writer.get_ref();
-    file.sync_all()
-        .map_err(FileError::at("force to disk", path))?;
+    file.sync_all().map_err(FileError::at("force to disk", path))?;
     // The file stays open, thus locked, until it has its final name: see `remove_stale`.
     fs::rename(&temporary.path, path).map_err(FileError::at("rename a finished file to", path))?;
     temporary.renamed = true;
@@ -200,12 +193,7 @@ impl Drop for Temporary {
 fn sync_folder(folder: &Path) -> Result<(), FileError> {
     match File::open(folder).and_then(|handle| handle.sync_all()) {
         // Some file systems have no such operation for folders.
-        Err(error)
-            if !matches!(
-                error.kind(),
-                ErrorKind::InvalidInput | ErrorKind::Unsupported
-            ) =>
-        {
+        Err(error) if !matches!(error.kind(), ErrorKind::InvalidInput | ErrorKind::Unsupported) => {
             Err(FileError::at("force to disk the folder", folder)(error))
         }
         _ => Ok(()),
@@ -224,9 +212,8 @@ mod tests {
 
     fn names(folder: &Path) -> Vec<String> {
         let entries = fs::read_dir(folder).unwrap();
-        let mut names: Vec<_> = entries
-            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
-            .collect();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
         names.sort();
         names
     }
@@ -278,10 +265,7 @@ mod tests {
         let busy = folder.path().join("busy");
         fs::create_dir(&busy).unwrap();
         let message = write_atomic(&busy, b"").unwrap_err().to_string();
-        assert!(
-            message.contains("rename") && message.contains("busy"),
-            "{message}"
-        );
+        assert!(message.contains("rename") && message.contains("busy"), "{message}");
         assert_eq!(names(folder.path()), ["busy"]);
         assert!(write_atomic("..", b"").is_err());
         assert!(write_atomic("", b"").is_err());
@@ -291,13 +275,9 @@ mod tests {
     fn stale_files_go_and_living_ones_stay() {
         let folder = tempfile::tempdir().unwrap();
         let at = |name: &str| folder.path().join(name);
-        for name in [
-            ".a.12-3.jarz-tmp",
-            ".b.12-3.jarz-tmp",
-            ".a.x-3.jarz-tmp",
-            "a.12-3.jarz-tmp",
-            ".a.jarz-tmp",
-        ] {
+        for name in
+            [".a.12-3.jarz-tmp", ".b.12-3.jarz-tmp", ".a.x-3.jarz-tmp", "a.12-3.jarz-tmp", ".a.jarz-tmp"]
+        {
             fs::write(at(name), b"x").unwrap();
         }
         write_atomic_with(at("a"), |_| {
@@ -305,13 +285,7 @@ mod tests {
             Ok(())
         })
         .unwrap();
-        let kept = [
-            ".a.jarz-tmp",
-            ".a.x-3.jarz-tmp",
-            ".b.12-3.jarz-tmp",
-            "a",
-            "a.12-3.jarz-tmp",
-        ];
+        let kept = [".a.jarz-tmp", ".a.x-3.jarz-tmp", ".b.12-3.jarz-tmp", "a", "a.12-3.jarz-tmp"];
         assert_eq!(names(folder.path()), kept);
     }
 }

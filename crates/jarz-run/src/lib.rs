@@ -1,4 +1,26 @@
-//! Placeholder.
+//! Runs on disk: configuration, data, checkpoints, metrics and summaries around the trainer of [`jarz`].
+//!
+//! A run folder holds `run.toml` (the resolved configuration), `metrics.jsonl` (a row per logged iteration),
+//! `summary.json` (final figures) and `checkpoints/`.
 
 pub mod checkpoint;
+mod clock;
+pub mod config;
+mod error;
 pub mod files;
+mod folder;
+pub mod metrics;
+mod problem;
+mod sample;
+mod state;
+mod summary;
+mod train;
+
+pub use config::{Config, ConfigError};
+pub use error::RunError;
+pub use folder::{RunFolder, is_run, read_config};
+pub use metrics::{Row, read_metrics};
+pub use problem::read_points;
+pub use sample::{Evaluation, SampleRequest, Samples, evaluate, sample};
+pub use summary::{RunsSummary, Summary};
+pub use train::{Session, resume, train};

@@ -368,6 +368,17 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         Ok(total)
     }
 
+    /// Mean of the present `U` over other data, with the error of a finite sample: the model-dependent part of a
+    /// held-out cross-entropy.
+    pub fn mean_energy(&self, data: &Dataset<T>) -> Result<Measured, Error> {
+        if data.dim() != self.data.dim() {
+            let text = format!("the data has {} dimensions but the model has {}", data.dim(), self.data.dim());
+            return Err(Error::Setup(text));
+        }
+        let term = self.mean_over(data.values())?;
+        Ok(Measured { value: term.energy, std_error: Some((term.variance / data.len() as f64).sqrt()) })
+    }
+
     /// Estimates at the present state.
     pub fn estimates(&mut self) -> Result<Estimates, Error> {
         let data = self.full_data_term()?;
@@ -439,6 +450,16 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         self.sampler.walkers()
     }
 
+    /// The algorithm.
+    pub fn algorithm(&self) -> Algorithm {
+        self.algorithm
+    }
+
+    /// Time step of the kernel.
+    pub fn step_size(&self) -> f64 {
+        self.step_size
+    }
+
     /// Iterations done.
     pub fn iteration(&self) -> u64 {
         self.iteration
@@ -488,7 +509,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             ];
             (walkers, rest)
         };
-        if lengths(&here) != lengths(&state) {
+        let n = here.walkers.len() as u64;
+        if lengths(&here) != lengths(&state) || state.walkers.ancestors.iter().any(|a| *a >= n) {
             return Err(Error::Setup("the saved state belongs to a run with another setup".into()));
         }
         self.iteration = state.iteration;

@@ -5,21 +5,22 @@ use crate::real::Real;
 /// Walkers with everything that must move along when resampling copies one over another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Walkers<T> {
-    pub(crate) dim: usize,
+    /// Dimension.
+    pub dim: usize,
     /// Row-major positions.
-    pub(crate) positions: Vec<T>,
+    pub positions: Vec<T>,
     /// Gradients at the positions, under the parameters the energies belong to; kept only where a kernel reuses them.
-    pub(crate) gradients: Vec<T>,
+    pub gradients: Vec<T>,
     /// Energies at the positions.
-    pub(crate) energies: Vec<f64>,
+    pub energies: Vec<f64>,
     /// `A_i` since the last resampling.
-    pub(crate) log_weights: Vec<f64>,
+    pub log_weights: Vec<f64>,
     /// Which initial walker each descends from.
-    pub(crate) ancestors: Vec<u64>,
+    pub ancestors: Vec<u64>,
     /// `log Z` at the last resampling (at the start: of the initial model), where it is known.
-    pub(crate) log_z: Option<f64>,
+    pub log_z: Option<f64>,
     /// Resamplings so far.
-    pub(crate) resamplings: u64,
+    pub resamplings: u64,
 }
 
 impl<T: Real> Walkers<T> {

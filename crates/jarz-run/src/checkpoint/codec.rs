@@ -37,9 +37,7 @@ const MAX_HEADER: usize = 100_000_000;
 pub fn encode(snapshot: &Snapshot) -> Result<Vec<u8>, CheckpointError> {
     let encoded = Encoded::new(snapshot)?;
     let mut bytes = Vec::with_capacity(encoded.len());
-    encoded
-        .write_to(&mut bytes)
-        .map_err(CheckpointError::damaged)?;
+    encoded.write_to(&mut bytes).map_err(CheckpointError::damaged)?;
     Ok(bytes)
 }
 
@@ -81,9 +79,7 @@ pub fn decode(bytes: &[u8]) -> Result<Snapshot, CheckpointError> {
     // every array the same place, so that encoding the snapshot again would give these bytes.
     let expected = Encoded::with_digest(&snapshot, &digest)?.header;
     if expected != bytes[..bytes.len() - data.len()] {
-        return Err(CheckpointError::damaged(
-            "the header is not as it was saved",
-        ));
+        return Err(CheckpointError::damaged("the header is not as it was saved"));
     }
     Ok(snapshot)
 }
@@ -98,9 +94,7 @@ impl<'a> Encoded<'a> {
     pub(super) fn new(snapshot: &'a Snapshot) -> Result<Self, CheckpointError> {
         let reserved = [FORMAT_KEY, VERSION_KEY, DIGEST_KEY];
         let texts = reserved.iter().filter(|&&k| snapshot.texts.contains_key(k));
-        let arrays = [METADATA]
-            .iter()
-            .filter(|&&k| snapshot.arrays.contains_key(k));
+        let arrays = [METADATA].iter().filter(|&&k| snapshot.arrays.contains_key(k));
         if let Some(&name) = texts.chain(arrays).next() {
             let name = name.to_owned();
             return Err(CheckpointError::Reserved { name });
@@ -248,16 +242,13 @@ fn digest_of(snapshot: &Snapshot) -> String {
 fn split(bytes: &[u8]) -> Result<(&[u8], &[u8]), CheckpointError> {
     let found = bytes.len() as u64;
     let truncated = |needed| CheckpointError::Truncated { needed, found };
-    let (word, rest) = bytes
-        .split_first_chunk::<WORD>()
-        .ok_or_else(|| truncated(WORD as u64))?;
+    let (word, rest) = bytes.split_first_chunk::<WORD>().ok_or_else(|| truncated(WORD as u64))?;
     let size = u64::from_le_bytes(*word);
     if size > MAX_HEADER as u64 {
         let reason = format!("it declares a header of {size} bytes");
         return Err(CheckpointError::damaged(reason));
     }
-    rest.split_at_checked(size as usize)
-        .ok_or_else(|| truncated(size + WORD as u64))
+    rest.split_at_checked(size as usize).ok_or_else(|| truncated(size + WORD as u64))
 }
 
 /// The metadata map alone. It is read before the rest, which a later version may change.
@@ -283,10 +274,7 @@ fn take(metadata: &mut BTreeMap<String, String>, key: &str) -> Result<String, Ch
 /// in builds that check it.
 /// `Metadata` itself makes sure that the arrays follow each other without gaps and that each shape
 /// fits its place.
-fn read_arrays(
-    header: &[u8],
-    data: &[u8],
-) -> Result<BTreeMap<String, (Vec<usize>, Array)>, CheckpointError> {
+fn read_arrays(header: &[u8], data: &[u8]) -> Result<BTreeMap<String, (Vec<usize>, Array)>, CheckpointError> {
     let metadata: Metadata = serde_json::from_slice(header).map_err(CheckpointError::damaged)?;
     let (declared, found) = (metadata.data_len(), data.len());
     if declared > found {

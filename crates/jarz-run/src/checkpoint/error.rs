@@ -155,10 +155,7 @@ impl CheckpointError {
     pub fn in_file(self, path: &Path) -> Self {
         match self {
             Self::File(_) | Self::InFile { .. } | Self::AllRejected { .. } => self,
-            other => Self::InFile {
-                path: path.to_path_buf(),
-                error: Box::new(other),
-            },
+            other => Self::InFile { path: path.to_path_buf(), error: Box::new(other) },
         }
     }
 
@@ -173,9 +170,7 @@ impl CheckpointError {
     }
 
     pub(super) fn damaged(reason: impl ToString) -> Self {
-        Self::Damaged {
-            reason: reason.to_string(),
-        }
+        Self::Damaged { reason: reason.to_string() }
     }
 }
 

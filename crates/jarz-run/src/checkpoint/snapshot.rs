@@ -65,10 +65,7 @@ impl Array {
     }
 
     /// Hands the little-endian bytes to `sink`, a block at a time.
-    pub(super) fn for_each_block(
-        &self,
-        sink: &mut dyn FnMut(&[u8]) -> io::Result<()>,
-    ) -> io::Result<()> {
+    pub(super) fn for_each_block(&self, sink: &mut dyn FnMut(&[u8]) -> io::Result<()>) -> io::Result<()> {
         const BLOCK: usize = 1 << 13;
         if let Self::U8(values) = self {
             return sink(values);
@@ -217,11 +214,7 @@ macro_rules! element {
             ///
             /// # Errors
             /// There is no such array, or its elements or its shape are others.
-            pub fn $get_shaped(
-                &self,
-                name: &str,
-                shape: &[usize],
-            ) -> Result<&[$type], CheckpointError> {
+            pub fn $get_shaped(&self, name: &str, shape: &[usize]) -> Result<&[$type], CheckpointError> {
                 let values = self.$get(name)?;
                 self.check_shape(name, shape)?;
                 Ok(values)

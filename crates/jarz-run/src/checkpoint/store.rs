@@ -97,12 +97,7 @@ impl CheckpointStore {
             let path = self.path(iteration);
             match load(&path) {
                 Ok(snapshot) => {
-                    return Ok(Some(Loaded {
-                        iteration,
-                        snapshot,
-                        path,
-                        rejected,
-                    }));
+                    return Ok(Some(Loaded { iteration, snapshot, path, rejected }));
                 }
                 Err(error) if error.is_newer() => return Err(error),
                 Err(error) => rejected.push((path, error)),

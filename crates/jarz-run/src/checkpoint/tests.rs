@@ -39,11 +39,7 @@ fn sample() -> Snapshot {
     snapshot.put_text("algorithm", "a \"quoted\" one\n");
     let odd = vec![-0.0, f64::INFINITY, f64::from_bits(0x7ff8_dead_beef_0001)];
     snapshot.put("theta", &[1, 3], odd);
-    snapshot.put(
-        "half",
-        &[2],
-        vec![f32::NEG_INFINITY, f32::from_bits(0x7f80_0001)],
-    );
+    snapshot.put("half", &[2], vec![f32::NEG_INFINITY, f32::from_bits(0x7f80_0001)]);
     snapshot.put("state", &[], vec![u64::MAX]);
     snapshot.put("counts", &[2, 1], vec![7_u32, 8]);
     snapshot.put("bytes", &[3], b"abc".to_vec());
@@ -116,10 +112,7 @@ fn the_file_is_spelled_as_documented() {
         ("  ", " 	"),
         ("}}  ", "} } "),
         (r#""sha256":"bd"#, r#""sha256":"BD"#),
-        (
-            r#""dtype":"F64","shape":[1,1]"#,
-            r#""shape":[1,1],"dtype":"F64""#,
-        ),
+        (r#""dtype":"F64","shape":[1,1]"#, r#""shape":[1,1],"dtype":"F64""#),
         (r#""seed":"7","#, r#""seed":"8","#),
         ("[8,10]}}  ", "[8,1e1]}} "),
     ] {
@@ -157,25 +150,15 @@ fn getters_and_encode_name_the_culprit() {
     };
     says(snapshot.text("seed").unwrap_err(), &["no text", "`seed`"]);
     says(snapshot.f64s("phi").unwrap_err(), &["no array", "`phi`"]);
-    says(
-        snapshot.f64s("counts").unwrap_err(),
-        &["`counts`", "U32", "F64"],
-    );
+    says(snapshot.f64s("counts").unwrap_err(), &["`counts`", "U32", "F64"]);
     let wrong_shape = snapshot.f64s_shaped("theta", &[3]).unwrap_err();
-    says(
-        wrong_shape.in_file(Path::new("run/x")),
-        &["run/x", "`theta`", "[1, 3]", "[3]"],
-    );
+    says(wrong_shape.in_file(Path::new("run/x")), &["run/x", "`theta`", "[1, 3]", "[3]"]);
     for name in ["format", "version", "sha256"] {
         let mut snapshot = sample();
         snapshot.put_text(name, "");
         says(encode(&snapshot).unwrap_err(), &[name]);
     }
-    for (name, shape) in [
-        ("__metadata__", vec![1]),
-        ("x", vec![2]),
-        ("y", vec![usize::MAX, 2, 0]),
-    ] {
+    for (name, shape) in [("__metadata__", vec![1]), ("x", vec![2]), ("y", vec![usize::MAX, 2, 0])] {
         let mut snapshot = sample();
         snapshot.put(name, &shape, vec![1.0_f32]);
         says(encode(&snapshot).unwrap_err(), &[name]);

@@ -181,3 +181,6 @@ pub trait Modes<T: Real> {
     /// Probability that walker `i` belongs to mode `k`, in `out[i * count + k]`.
     fn memberships(&self, x: &[T], out: &mut [f64]);
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,491 @@
+//! The configuration of a run: what a user writes in TOML, checked before anything starts.
+
+mod check;
+
+use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+/// A configuration that cannot be used, with the key that is wrong.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum ConfigError {
+    /// The file cannot be read.
+    #[error("cannot read the configuration '{path}': {reason}")]
+    Unreadable {
+        /// The file.
+        path: PathBuf,
+        /// Why.
+        reason: String,
+    },
+    /// Not TOML, an unknown key, a missing key or a wrong type.
+    #[error("{origin} is not a valid configuration:\n{reason}")]
+    Invalid {
+        /// File or option.
+        origin: String,
+        /// The parser's words, with line and key.
+        reason: String,
+    },
+    /// A value out of range, or values that do not go together.
+    #[error("{key} = {value}: {reason}")]
+    Value {
+        /// Dotted key.
+        key: &'static str,
+        /// What was given.
+        value: String,
+        /// What is wrong and what to do.
+        reason: String,
+    },
+}
+
+/// A complete configuration. Every section but `data` and `model` has defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Config {
+    /// Seed of all random numbers.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// Type of the walkers' positions; weights and energies are always double precision.
+    #[serde(default)]
+    pub precision: Precision,
+    /// Where the data comes from.
+    pub data: DataConfig,
+    /// The model.
+    pub model: ModelConfig,
+    /// The algorithm.
+    #[serde(default)]
+    pub algorithm: AlgorithmConfig,
+    /// The walkers.
+    #[serde(default)]
+    pub walkers: WalkersConfig,
+    /// How walkers move.
+    #[serde(default)]
+    pub kernel: KernelConfig,
+    /// How parameters move.
+    #[serde(default)]
+    pub optimizer: OptimizerConfig,
+    /// When and how walkers are resampled.
+    #[serde(default)]
+    pub resampling: ResamplingConfig,
+    /// Length of the run, logging and checkpoints.
+    #[serde(default)]
+    pub run: RunConfig,
+}
+
+fn one() -> u64 {
+    1
+}
+
+/// Type of the walkers' positions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Precision {
+    /// Single precision: twice as fast.
+    F32,
+    /// Double precision.
+    #[default]
+    F64,
+}
+
+/// Where the data comes from.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum DataConfig {
+    /// A file of points: `.npy`, `.npz` or CSV.
+    File {
+        /// The file; relative paths are relative to the working directory.
+        path: PathBuf,
+        /// Name of the array in an `.npz` that holds several.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        array: Option<String>,
+        /// Field delimiter of a CSV; found out if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        delimiter: Option<char>,
+        /// Whether the CSV has a header; found out if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        header: Option<bool>,
+        /// Points used per iteration; all if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<usize>,
+        /// Fingerprint of the file, filled in when a run starts, so that resuming notices another file.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        sha256: Option<String>,
+    },
+    /// Points drawn from a Gaussian mixture, the "teacher": the truth is known, so KL divergences are reported.
+    Mixture {
+        /// Number of points.
+        points: usize,
+        /// Dimension.
+        dim: usize,
+        /// One mean per mode; coordinates not given are zero.
+        means: Vec<Vec<f64>>,
+        /// Mass of each mode; normalised.
+        masses: Vec<f64>,
+        /// Width of the modes.
+        #[serde(default = "unit")]
+        sigma: f64,
+        /// Points used per iteration; all if not given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        batch: Option<usize>,
+        /// Seed of the points, if it is to differ from the run's.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        seed: Option<u64>,
+    },
+}
+
+fn unit() -> f64 {
+    1.0
+}
+
+/// The model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
+pub enum ModelConfig {
+    /// Gaussian mixture; parameter groups `mean.0`, ..., `log_mass.0`, ...
+    Mixture {
+        /// Number of modes.
+        modes: usize,
+        /// Width of the modes, fixed.
+        #[serde(default = "unit")]
+        sigma: f64,
+        /// Where the modes' means start, for coordinates not given in `means`.
+        #[serde(default)]
+        start: MeansStart,
+        /// Spread of the normal noise added to coordinates not given in `means`.
+        #[serde(default = "tenth")]
+        epsilon: f64,
+        /// Initial means, as many coordinates as you like.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        means: Vec<Vec<f64>>,
+        /// Initial masses; equal if not given.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        masses: Vec<f64>,
+    },
+    /// One Gaussian; parameter groups `mean` and `precision`.
+    Gaussian {
+        /// Initial mean; zero if not given.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        mean: Vec<f64>,
+        /// Initial precision, the same in all directions.
+        #[serde(default = "unit")]
+        precision: f64,
+    },
+}
+
+fn tenth() -> f64 {
+    0.1
+}
+
+/// Where a mixture's means start.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MeansStart {
+    /// At zero.
+    Origin,
+    /// At the mean of the data.
+    #[default]
+    DataMean,
+    /// At data points picked at random.
+    DataPoints,
+}
+
+/// The algorithm.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AlgorithmConfig {
+    /// Which one.
+    pub kind: AlgorithmKind,
+    /// What is done about walkers weighted by a step they caused themselves; leave-one-out where the model offers it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub self_interaction: Option<SelfInteractionKind>,
+}
+
+/// Names of the algorithms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum AlgorithmKind {
+    #[default]
+    Jarzynski,
+    JarzynskiContinuous,
+    Pcd,
+    Cd,
+    Unweighted,
+}
+
+/// Names of the self-interaction rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum SelfInteractionKind {
+    None,
+    LeaveOneOut,
+}
+
+/// The walkers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct WalkersConfig {
+    /// How many.
+    pub count: usize,
+    /// How many of them move per iteration; all if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
+    /// Spread over the modes at the start.
+    pub start: WalkersStart,
+}
+
+impl Default for WalkersConfig {
+    fn default() -> Self {
+        WalkersConfig { count: 10_000, batch: None, start: WalkersStart::Stratified }
+    }
+}
+
+/// Spread of the initial walkers over the modes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+#[allow(missing_docs)]
+pub enum WalkersStart {
+    #[default]
+    Stratified,
+    Independent,
+}
+
+/// How walkers move.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct KernelConfig {
+    /// ULA or MALA.
+    pub kind: KernelName,
+    /// Time step `h` at the start.
+    pub step_size: f64,
+    /// Kernel steps per parameter step (for CD: steps between restarts).
+    pub steps: u32,
+    /// Longest drift, if limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f64>,
+    /// Largest component of the drift, if limited.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_component: Option<f64>,
+    /// Adaptation of the step to a target acceptance.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub adapt: Option<AdaptConfig>,
+    /// Change of the step over the iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleConfig>,
+}
+
+impl Default for KernelConfig {
+    fn default() -> Self {
+        KernelConfig {
+            kind: KernelName::Ula,
+            step_size: 0.1,
+            steps: 1,
+            clip_norm: None,
+            clip_component: None,
+            adapt: None,
+            schedule: None,
+        }
+    }
+}
+
+/// Names of the kernels.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum KernelName {
+    #[default]
+    Ula,
+    Mala,
+}
+
+/// Adaptation of the time step.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdaptConfig {
+    /// Acceptance aimed at.
+    pub target: f64,
+    /// Speed: `log h` moves by `gain (acceptance - target)` per iteration.
+    #[serde(default = "gain")]
+    pub gain: f64,
+    /// Smallest step.
+    #[serde(default = "smallest")]
+    pub min: f64,
+    /// Largest step.
+    #[serde(default = "largest")]
+    pub max: f64,
+}
+
+fn gain() -> f64 {
+    0.05
+}
+fn smallest() -> f64 {
+    1e-8
+}
+fn largest() -> f64 {
+    1e3
+}
+
+/// Change of a value over the iterations.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScheduleConfig {
+    /// Shape.
+    pub shape: ShapeName,
+    /// Last value as a fraction of the first.
+    pub end: f64,
+    /// Iterations it takes; all if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub over: Option<u64>,
+}
+
+/// Names of the schedules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum ShapeName {
+    Constant,
+    Linear,
+    Cosine,
+}
+
+/// How parameters move.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct OptimizerConfig {
+    /// Which one.
+    pub kind: OptimizerName,
+    /// Learning rate per iteration, by parameter group; `all` for the rest. A name also covers its parts (`mean`: `mean.0`, ...).
+    pub rates: BTreeMap<String, f64>,
+    /// Groups that stay as they are.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub frozen: Vec<String>,
+    /// Decay of the velocity (momentum) or of the first moment (Adam).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta1: Option<f64>,
+    /// Decay of the second moment (Adam).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub beta2: Option<f64>,
+    /// Added to the root of the second moment (Adam, AdaGrad).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub epsilon: Option<f64>,
+    /// Limit on the norm of the direction.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub clip_norm: Option<f64>,
+    /// Largest variance of `U_{k+1} - U_k` over the walkers in one parameter step.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub trust_region: Option<f64>,
+    /// Change of all rates over the iterations.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub schedule: Option<ScheduleConfig>,
+}
+
+impl Default for OptimizerConfig {
+    fn default() -> Self {
+        OptimizerConfig {
+            kind: OptimizerName::Gradient,
+            rates: BTreeMap::from([("all".to_string(), 0.01)]),
+            frozen: Vec::new(),
+            beta1: None,
+            beta2: None,
+            epsilon: None,
+            clip_norm: None,
+            trust_region: None,
+            schedule: None,
+        }
+    }
+}
+
+/// Names of the optimizers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum OptimizerName {
+    #[default]
+    Gradient,
+    Momentum,
+    Adam,
+    AdaGrad,
+}
+
+/// When and how walkers are resampled.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ResamplingConfig {
+    /// How ancestors are drawn.
+    pub scheme: SchemeName,
+    /// What triggers it.
+    pub trigger: TriggerName,
+    /// Threshold of the ESS or of `exp(entropy) / N`, as a fraction of the walkers.
+    pub threshold: f64,
+    /// Thresholds by iteration, `[[k, c], ...]`: from iteration `k` on it is `c`, and zero before the first. Replaces `threshold`.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub thresholds: Vec<(u64, f64)>,
+    /// Lag, for the trigger `every`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub every: Option<u64>,
+}
+
+impl Default for ResamplingConfig {
+    fn default() -> Self {
+        ResamplingConfig {
+            scheme: SchemeName::Systematic,
+            trigger: TriggerName::Ess,
+            threshold: 0.5,
+            thresholds: Vec::new(),
+            every: None,
+        }
+    }
+}
+
+/// Names of the resampling schemes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum SchemeName {
+    Multinomial,
+    Stratified,
+    #[default]
+    Systematic,
+    Residual,
+}
+
+/// Names of the triggers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs)]
+pub enum TriggerName {
+    #[default]
+    Ess,
+    Entropy,
+    Every,
+    Never,
+}
+
+/// Length of the run, logging and checkpoints.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct RunConfig {
+    /// Iterations.
+    pub iterations: u64,
+    /// A row of metrics every so many iterations.
+    pub log_every: u64,
+    /// A checkpoint every so many iterations, besides those by time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub checkpoint_every: Option<u64>,
+    /// A checkpoint every so many seconds.
+    pub checkpoint_seconds: f64,
+    /// Threads; 0 means one per core. Results do not depend on it.
+    pub threads: usize,
+}
+
+impl Default for RunConfig {
+    fn default() -> Self {
+        RunConfig {
+            iterations: 8000,
+            log_every: 20,
+            checkpoint_every: None,
+            checkpoint_seconds: 60.0,
+            threads: 0,
+        }
+    }
+}

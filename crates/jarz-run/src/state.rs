@@ -1,0 +1,103 @@
+//! A trainer's state as a checkpoint, and back.
+
+use crate::checkpoint::{Array, CheckpointError, Snapshot};
+use crate::error::RunError;
+use jarz::weights::WeightSums;
+use jarz::{Real, State, Walkers};
+
+/// A scalar type that checkpoints can hold.
+pub trait Scalar: Real {
+    /// As a checkpoint array.
+    fn array(values: &[Self]) -> Array;
+    /// From a checkpoint.
+    fn values<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a [Self], CheckpointError>;
+}
+
+impl Scalar for f32 {
+    fn array(values: &[Self]) -> Array {
+        Array::F32(values.to_vec())
+    }
+    fn values<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a [Self], CheckpointError> {
+        snapshot.f32s(name)
+    }
+}
+
+impl Scalar for f64 {
+    fn array(values: &[Self]) -> Array {
+        Array::F64(values.to_vec())
+    }
+    fn values<'a>(snapshot: &'a Snapshot, name: &str) -> Result<&'a [Self], CheckpointError> {
+        snapshot.f64s(name)
+    }
+}
+
+/// The state as named arrays; `seconds` is the computing time so far.
+pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
+    let (w, s) = (&state.walkers, &state.sums);
+    let mut out = Snapshot::new();
+    out.put_text("precision", T::NAME);
+    out.put_text("iteration", state.iteration.to_string());
+    let mut list = |name: &str, values: &[f64]| out.put(name, &[values.len()], values.to_vec());
+    list("theta", &state.theta);
+    list("optimizer.first", &state.moments[0]);
+    list("optimizer.second", &state.moments[1]);
+    list("walkers.energies", &w.energies);
+    list("walkers.log_weights", &w.log_weights);
+    list("walkers.log_z", w.log_z.as_slice());
+    list("sums.gradient", &s.gradient);
+    list("sums.weights", &[s.top, s.sum, s.sum_squares, s.sum_log]);
+    list("step_size", &[state.step_size]);
+    list("last", &state.last);
+    list("seconds", &[seconds]);
+    let n = w.energies.len();
+    out.put("walkers.positions", &[n, w.dim], T::array(&w.positions));
+    out.put("walkers.gradients", &[w.gradients.len() / w.dim.max(1), w.dim], T::array(&w.gradients));
+    out.put("walkers.ancestors", &[n], w.ancestors.clone());
+    out.put("counts", &[3], vec![state.iteration, w.resamplings, s.count]);
+    out
+}
+
+/// The state of a checkpoint, and the computing time it had taken.
+pub fn from_snapshot<T: Scalar>(snapshot: &Snapshot) -> Result<(State<T>, f64), RunError> {
+    let found = snapshot.text("precision")?;
+    if found != T::NAME {
+        let text = format!(
+            "the checkpoint has precision \"{found}\" but the run's configuration says \"{}\"",
+            T::NAME
+        );
+        return Err(RunError::Impossible(text));
+    }
+    let list = |name: &str| snapshot.f64s(name).map(<[f64]>::to_vec);
+    let positions = T::values(snapshot, "walkers.positions")?.to_vec();
+    let dim = snapshot.shape("walkers.positions")?.get(1).copied().unwrap_or(0);
+    let counts = snapshot.u64s_shaped("counts", &[3])?;
+    let sums = snapshot.f64s_shaped("sums.weights", &[4])?;
+    let last = snapshot.f64s_shaped("last", &[3])?;
+    let walkers = Walkers {
+        dim,
+        positions,
+        gradients: T::values(snapshot, "walkers.gradients")?.to_vec(),
+        energies: list("walkers.energies")?,
+        log_weights: list("walkers.log_weights")?,
+        ancestors: snapshot.u64s("walkers.ancestors")?.to_vec(),
+        log_z: snapshot.f64s("walkers.log_z")?.first().copied(),
+        resamplings: counts[1],
+    };
+    let state = State {
+        iteration: counts[0],
+        theta: list("theta")?,
+        moments: [list("optimizer.first")?, list("optimizer.second")?],
+        walkers,
+        sums: WeightSums {
+            top: sums[0],
+            sum: sums[1],
+            sum_squares: sums[2],
+            sum_log: sums[3],
+            count: counts[2],
+            gradient: list("sums.gradient")?,
+        },
+        step_size: snapshot.f64s_shaped("step_size", &[1])?[0],
+        last: [last[0], last[1], last[2]],
+    };
+    Ok((state, snapshot.f64s_shaped("seconds", &[1])?[0]))
+}

@@ -1,0 +1,157 @@
+//! Training runs in a folder: start, stop, resume.
+
+use crate::checkpoint::CheckpointStore;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::error::RunError;
+use crate::folder::{RunFolder, read_config};
+use crate::metrics::MetricsWriter;
+use crate::problem::{Job, check_unchanged, resolve, with_setup};
+use crate::state::{Scalar, from_snapshot, to_snapshot};
+use crate::summary::Summary;
+use jarz::{Checkpoints, Energy, Loop, Observer, Setup, State, Trainer};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+/// What the caller of a run provides.
+pub struct Session<'a> {
+    /// Told about every iteration and logged row, besides the metrics file.
+    pub observer: &'a mut dyn Observer,
+    /// Asked after every iteration.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Hears about checkpoints that could not be read.
+    pub warn: &'a dyn Fn(&str),
+}
+
+/// Starts a run in a new folder.
+pub fn train(
+    mut config: Config,
+    folder: &Path,
+    force: bool,
+    session: Session<'_>,
+) -> Result<Summary, RunError> {
+    config.check()?;
+    resolve(&mut config)?;
+    with_setup(&config, Train { config: &config, folder: Place::New { folder, force }, session })
+}
+
+/// Goes on with a run, or extends a finished one to `iterations`.
+pub fn resume(
+    folder: &Path,
+    iterations: Option<u64>,
+    threads: Option<usize>,
+    session: Session<'_>,
+) -> Result<Summary, RunError> {
+    let mut config = read_config(folder)?;
+    check_unchanged(&config)?;
+    let folder = RunFolder::open(folder)?;
+    if let Some(iterations) = iterations {
+        config.run.iterations = iterations;
+        config.check()?;
+        folder.write_config(&config)?;
+    }
+    if let Some(threads) = threads {
+        config.run.threads = threads;
+    }
+    with_setup(&config, Train { config: &config, folder: Place::Existing(folder), session })
+}
+
+/// Where a run is kept.
+enum Place<'a> {
+    New { folder: &'a Path, force: bool },
+    Existing(RunFolder),
+}
+
+struct Train<'a, 's> {
+    config: &'a Config,
+    folder: Place<'a>,
+    session: Session<'s>,
+}
+
+impl Job for Train<'_, '_> {
+    type Output = Summary;
+
+    fn run<T: Scalar, E: Energy<T>>(self, setup: Setup<T, E>) -> Result<Summary, RunError> {
+        let algorithm = setup.algorithm;
+        // Everything that can be wrong with the configuration shows before a folder is touched.
+        let mut trainer = Trainer::new(setup)?;
+        let folder = match self.folder {
+            Place::Existing(folder) => folder,
+            Place::New { folder, force } => {
+                let folder = RunFolder::create(folder, force)?;
+                folder.write_config(self.config)?;
+                folder
+            }
+        };
+        let store = CheckpointStore::open(folder.file("checkpoints"))?;
+        let mut earlier = 0.0;
+        if let Some(loaded) = store.load_latest()? {
+            for (_, reason) in &loaded.rejected {
+                (self.session.warn)(&format!("{reason}\ngoing on from '{}' instead", loaded.path.display()));
+            }
+            let (state, seconds) = from_snapshot::<T>(&loaded.snapshot)?;
+            if state.iteration != loaded.iteration {
+                let text = format!(
+                    "'{}' holds iteration {}; it was renamed",
+                    loaded.path.display(),
+                    state.iteration
+                );
+                return Err(RunError::Impossible(text));
+            }
+            trainer.restore(state)?;
+            earlier = seconds;
+        }
+        let clock = Clock::new(earlier);
+        let mut metrics = MetricsWriter::open(&folder.file("metrics.jsonl"), trainer.iteration(), clock)?;
+        let run = &self.config.run;
+        let mut writer = CheckpointWriter {
+            store,
+            clock,
+            every: run.checkpoint_every,
+            interval: Duration::from_secs_f64(run.checkpoint_seconds.min(1e9)),
+            last: Instant::now(),
+            saved: None,
+        };
+        let stopped = Loop {
+            iterations: run.iterations,
+            log_every: run.log_every,
+            observers: vec![&mut metrics, self.session.observer],
+            checkpoints: Some(&mut writer),
+            stop: self.session.stop,
+        }
+        .run(&mut trainer)?;
+        let estimates = trainer.estimates()?;
+        let leaves = trainer.leaves_one_out();
+        let summary = Summary::new(self.config.seed, algorithm, leaves, stopped, &estimates, clock.seconds());
+        folder.write_json("summary.json", &summary)?;
+        Ok(summary)
+    }
+}
+
+/// Keeps checkpoints by iterations and by time.
+struct CheckpointWriter {
+    store: CheckpointStore,
+    clock: Clock,
+    every: Option<u64>,
+    interval: Duration,
+    last: Instant,
+    saved: Option<u64>,
+}
+
+impl<T: Scalar> Checkpoints<T> for CheckpointWriter {
+    fn due(&mut self, iteration: u64) -> bool {
+        iteration > 0
+            && (self.every.is_some_and(|every| iteration.is_multiple_of(every))
+                || self.last.elapsed() >= self.interval)
+    }
+
+    fn save(&mut self, state: &State<T>) -> Result<(), String> {
+        if self.saved != Some(state.iteration) {
+            let snapshot = to_snapshot(state, self.clock.seconds());
+            self.store.save(state.iteration, &snapshot).map_err(|e| e.to_string())?;
+            self.saved = Some(state.iteration);
+        }
+        self.last = Instant::now();
+        Ok(())
+    }
+}

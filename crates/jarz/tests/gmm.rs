@@ -1,0 +1,62 @@
+//! The paper's 50-dimensional mixture: Jarzynski finds the masses, the two controls do not (in `f32`).
+
+mod common;
+
+use common::{experiment, run};
+use jarz::{Algorithm, Dataset, Kernel, Real};
+
+/// Share of the data that came from the teacher's first mode.
+fn fraction_of_first_mode<T: Real>(data: &Dataset<T>) -> f64 {
+    let left = data.values().chunks(data.dim()).filter(|row| row[0].to_f64() < -2.0).count();
+    left as f64 / data.len() as f64
+}
+
+fn first_mass(estimates: &jarz::Estimates) -> f64 {
+    estimates.masses.as_ref().unwrap()[0]
+}
+
+/// The requirement's own number: 0.01 on the mean over 4 seeds. The mass of one run scatters by some 0.005 (10^4 walkers,
+/// resampled now and then), the mean of four by half that: a sound run fails at 4 sigma, once in some 10^4 changes of the seeds.
+#[test]
+fn jarzynski_recovers_the_mass_of_the_data() {
+    let mut total = 0.0;
+    for seed in 1..=4 {
+        let setup = experiment::<f32>(seed, 0.0125, 0.0025);
+        let fraction = fraction_of_first_mode(&setup.data);
+        let end = run(setup, 8000);
+        let mass = first_mass(&end);
+        println!(
+            "jarzynski seed {seed}: mass {mass:.4}, data {fraction:.4}, difference {:+.4}, log Z off by {:+.4}, {} resamplings, {} ancestors",
+            mass - fraction,
+            end.log_z.unwrap().value - end.log_z_exact.unwrap(),
+            end.resamplings,
+            end.distinct_ancestors
+        );
+        let means = end.means.unwrap();
+        // Each mean is an average over at least 2000 points: 0.1 is more than 4 of its standard errors.
+        assert!((means[0][0] + 10.0).abs() < 0.1 && (means[1][0] - 6.0).abs() < 0.1, "{means:?}");
+        total += mass - fraction;
+    }
+    assert!((total / 4.0).abs() < 0.01, "mean difference {}", total / 4.0);
+}
+
+/// Persistent contrastive divergence drifts until one mode has all the mass.
+#[test]
+fn pcd_loses_a_mode() {
+    let mut setup = experiment::<f32>(1, 0.125, 0.025);
+    setup.algorithm = Algorithm::Pcd;
+    let mass = first_mass(&run(setup, 4000));
+    println!("pcd seed 1: mass {mass:.6}");
+    assert!(!(0.02..=0.98).contains(&mass), "mass {mass}");
+}
+
+/// Contrastive divergence finds the modes and has no way to know their masses.
+#[test]
+fn cd_misses_the_mass() {
+    let mut setup = experiment::<f32>(1, 0.125, 0.025);
+    setup.algorithm = Algorithm::Cd;
+    setup.kernel = Kernel::ula().with_steps(4);
+    let mass = first_mass(&run(setup, 1000));
+    println!("cd seed 1: mass {mass:.4}");
+    assert!((mass - 0.25).abs() >= 0.1, "mass {mass}");
+}
