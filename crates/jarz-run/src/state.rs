@@ -47,6 +47,8 @@ pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
     list("sums.gradient", &s.gradient);
     list("sums.weights", &[s.top, s.sum, s.sum_squares, s.sum_log]);
     list("step_size", &[state.step_size]);
+    list("memory.variance", &state.memory[0]);
+    list("memory.covariance", &state.memory[1]);
     list("last", &state.last);
     list("seconds", &[seconds]);
     let n = w.energies.len();
@@ -97,6 +99,7 @@ pub fn from_snapshot<T: Scalar>(snapshot: &Snapshot) -> Result<(State<T>, f64), 
             gradient: list("sums.gradient")?,
         },
         step_size: snapshot.f64s_shaped("step_size", &[1])?[0],
+        memory: [list("memory.variance")?, list("memory.covariance")?],
         last: [last[0], last[1], last[2]],
     };
     Ok((state, snapshot.f64s_shaped("seconds", &[1])?[0]))

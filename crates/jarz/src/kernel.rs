@@ -232,3 +232,7 @@ impl StepSize {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "kernel_tests.rs"]
+mod tests;

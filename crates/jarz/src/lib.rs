@@ -10,6 +10,7 @@ pub mod energy;
 pub mod error;
 pub mod estimate;
 pub mod kernel;
+mod leave_one_out;
 pub mod optimizer;
 mod parallel;
 pub mod random;

@@ -57,7 +57,6 @@ impl<S: Default + Send> Workers<S> {
         Ok(Workers { pool, scratch: (0..threads).map(|_| Mutex::new(S::default())).collect() })
     }
 
-
     /// Runs `work` on every task.
     pub fn run<Task: Send>(&self, tasks: Vec<Task>, work: impl Fn(Task, &mut S) + Sync) {
         let locked = |task: Task| {

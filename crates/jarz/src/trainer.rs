@@ -6,6 +6,7 @@ use crate::energy::{Energy, Stratification};
 use crate::error::Error;
 use crate::estimate::{Estimates, Families, Measured, add_errors};
 use crate::kernel::{Kernel, StepSize};
+use crate::leave_one_out::Memory;
 use crate::optimizer::{Optimizer, Rule};
 use crate::parallel::Layout;
 use crate::random::{Purpose, Random, Subset};
@@ -123,6 +124,8 @@ pub struct State<T> {
     pub sums: WeightSums,
     /// Time step of the kernel.
     pub step_size: f64,
+    /// Variance and covariance of the walkers' gradients, for the leave-one-out correction.
+    pub memory: [Vec<f64>; 2],
     /// Acceptance, gradient norm and step scale of the last iteration.
     pub last: [f64; 3],
 }
@@ -136,7 +139,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     data_batch: Option<usize>,
     sampler: Sampler<T, E>,
     algorithm: Algorithm,
-    leave_one_out: bool,
+    memory: Option<Memory>,
     optimizer: Optimizer,
     trained: Vec<bool>,
     trust_region: Option<f64>,
@@ -201,7 +204,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             data_batch: setup.data_batch,
             sampler,
             algorithm,
-            leave_one_out,
+            memory: leave_one_out.then(Memory::default),
             optimizer,
             trained,
             trust_region: setup.trust_region,
@@ -249,13 +252,17 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         self.next.set_params(&theta);
         let step_scale = self.keep_within_trust_region(&mut theta);
         response.iter_mut().for_each(|r| *r *= step_scale);
+        let looking = self.look(k, &mut response);
 
         // X_{k+1}, A_{k+1}
         let own = SelfInteraction { response: &response, mean: &model };
-        let own = self.leave_one_out.then_some(own);
+        let own = self.memory.is_some().then_some(own);
         let advance = spec(k, self.step_size, self.algorithm, own, &self.data);
         let moved = self.sampler.advance(&self.energy, &self.next, advance)?;
         std::mem::swap(&mut self.energy, &mut self.next);
+        if looking && let (Some(memory), Some(gradients)) = (&mut self.memory, self.energy.per_walker()) {
+            memory.compare(self.sampler.walkers(), gradients, params);
+        }
         self.full_term = None;
         self.iteration += 1;
 
@@ -270,6 +277,19 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         self.last = [moved.acceptance, gradient_norm, step_scale];
         let (iteration, acceptance) = (self.iteration, moved.acceptance);
         Ok(StepInfo { iteration, acceptance, ess, resampled, gradient_norm, step_scale })
+    }
+
+    /// Prepares the leave-one-out correction of this step; true if the walkers' memory is being measured.
+    fn look(&mut self, k: u64, response: &mut [f64]) -> bool {
+        let (Some(memory), Some(gradients)) = (&mut self.memory, self.energy.per_walker()) else {
+            return false;
+        };
+        memory.soften(response);
+        let due = memory.is_due(k);
+        if due {
+            memory.look(self.sampler.walkers(), gradients, response.len());
+        }
+        due
     }
 
     /// Shortens the parameter step until the log-weights it causes spread by no more than the trust region allows.
@@ -372,7 +392,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
     /// held-out cross-entropy.
     pub fn mean_energy(&self, data: &Dataset<T>) -> Result<Measured, Error> {
         if data.dim() != self.data.dim() {
-            let text = format!("the data has {} dimensions but the model has {}", data.dim(), self.data.dim());
+            let text =
+                format!("the data has {} dimensions but the model has {}", data.dim(), self.data.dim());
             return Err(Error::Setup(text));
         }
         let term = self.mean_over(data.values())?;
@@ -467,7 +488,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
 
     /// Whether the leave-one-out correction is at work.
     pub fn leaves_one_out(&self) -> bool {
-        self.leave_one_out
+        self.memory.is_some()
     }
 
     /// `n` equal-weight samples of the present model, drawn from the weighted walkers.
@@ -489,6 +510,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             walkers: self.sampler.walkers().clone(),
             sums: self.sampler.sums().clone(),
             step_size: self.step_size,
+            memory: self.memory.as_ref().map_or_else(Default::default, |m| m.as_arrays()),
             last: self.last,
         }
     }
@@ -510,7 +532,13 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             (walkers, rest)
         };
         let n = here.walkers.len() as u64;
-        if lengths(&here) != lengths(&state) || state.walkers.ancestors.iter().any(|a| *a >= n) {
+        let [variance, covariance] = &state.memory;
+        let memory_fits =
+            variance.len() == covariance.len() && [0, state.theta.len()].contains(&variance.len());
+        if !memory_fits
+            || lengths(&here) != lengths(&state)
+            || state.walkers.ancestors.iter().any(|a| *a >= n)
+        {
             return Err(Error::Setup("the saved state belongs to a run with another setup".into()));
         }
         self.iteration = state.iteration;
@@ -519,6 +547,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         [self.optimizer.first, self.optimizer.second] = state.moments;
         self.sampler.restore(state.walkers, state.sums);
         self.step_size = state.step_size;
+        if let Some(memory) = &mut self.memory {
+            *memory = Memory::from_arrays(state.memory);
+        }
         self.last = state.last;
         self.full_term = None;
         Ok(())

@@ -102,9 +102,7 @@ fn check_bounds(scheme: Scheme, count: u64, p: f64, n: usize) {
     let (count, expected, slack) = (count as f64, n as f64 * p, 1e-9);
     let fits = match scheme {
         Scheme::Multinomial => true,
-        Scheme::Systematic => {
-            count >= (expected - slack).floor() && count <= (expected + slack).ceil()
-        }
+        Scheme::Systematic => count >= (expected - slack).floor() && count <= (expected + slack).ceil(),
         Scheme::Stratified => (count - expected).abs() < 2.0 + slack,
         Scheme::Residual => count >= (expected - slack).floor(),
     };
@@ -184,7 +182,10 @@ fn variances_are_those_of_the_definitions_and_ordered() {
             let moment = |k: i32| sums.iter().map(|s| (s - mean).powi(k)).sum::<f64>() / draws as f64;
             let (variance, fourth) = (moment(2), moment(4));
             let error = ((fourth - variance * variance) / draws as f64).sqrt();
-            assert!((variance - exact).abs() < 5.0 * error + 1e-9, "{scheme:?}: {variance} {exact} +- {error}");
+            assert!(
+                (variance - exact).abs() < 5.0 * error + 1e-9,
+                "{scheme:?}: {variance} {exact} +- {error}"
+            );
             if scheme != Scheme::Systematic || is_indicator {
                 assert!(variance <= multinomial + 5.0 * error, "{scheme:?}: {variance} > {multinomial}");
             }
@@ -252,7 +253,13 @@ fn thresholds_wait_for_their_iteration() {
     for iteration in 0..100 {
         let expected = (25..60).contains(&iteration);
         assert_eq!(Trigger::EssBelow(steps.clone()).fires(iteration, &sums), expected, "{iteration}");
-        let c = if iteration < 25 { 0.0 } else if iteration < 60 { 0.999 } else { 0.2 };
+        let c = if iteration < 25 {
+            0.0
+        } else if iteration < 60 {
+            0.999
+        } else {
+            0.2
+        };
         assert_eq!(steps.at(iteration), c);
     }
 }

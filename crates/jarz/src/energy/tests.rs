@@ -13,7 +13,12 @@ fn epsilon<T: Real>() -> f64 {
 }
 
 fn config(cases: u32) -> ProptestConfig {
-    ProptestConfig { cases, failure_persistence: None, rng_seed: RngSeed::Fixed(11), ..ProptestConfig::default() }
+    ProptestConfig {
+        cases,
+        failure_persistence: None,
+        rng_seed: RngSeed::Fixed(11),
+        ..ProptestConfig::default()
+    }
 }
 
 /// `count` normals of width `width`.
@@ -102,7 +107,8 @@ fn check_mixture<T: Real>(m: &Mixture, x: &[T], weights: &[f64]) {
                 let diff = row[j] - m.mean(k)[j];
                 expected[k * dim + j] -= weights[i] * r * p * diff;
                 let slip = (t.relative + (rows as f64 + 6.0) * e) * diff.abs() + e * m.mean(k)[j].abs();
-                allowed[k * dim + j] += weights[i].abs() * p * (r * slip + f64::from(f32::MIN_POSITIVE) * diff.abs());
+                allowed[k * dim + j] +=
+                    weights[i].abs() * p * (r * slip + f64::from(f32::MIN_POSITIVE) * diff.abs());
             }
         }
     }
@@ -287,7 +293,8 @@ fn random_gaussian(dim: usize, seed: u64) -> Gaussian {
     let mut precision = vec![0.0; dim * dim];
     for i in 0..dim {
         for j in 0..dim {
-            precision[i * dim + j] = (0..dim).map(|k| root[i * dim + k] * root[j * dim + k]).sum::<f64>() / dim as f64;
+            precision[i * dim + j] =
+                (0..dim).map(|k| root[i * dim + k] * root[j * dim + k]).sum::<f64>() / dim as f64;
         }
         precision[i * dim + i] += 0.3;
         // An antisymmetric part, which U must not see.

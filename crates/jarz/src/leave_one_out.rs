@@ -1,0 +1,118 @@
+//! The leave-one-out correction, with memory.
+//!
+//! A walker pushes the parameters along its own share `c = p / (1 - p) (g - mean g)` of the direction, `g = dU/dtheta`, and is then
+//! weighted by the step it caused. To first order the cure is to add `g . R c` to its log-weight, `R` being the response of the
+//! parameters to the direction. But what a walker did earlier is still there: its accumulated push `s` makes the others pull back
+//! with the curvature `H` of the cross-entropy, so that its own part of this step is only `R (c - H s)`, with `s' = s + R (c - H s)`.
+//! If a walker's gradient decorrelates by a factor `rho` per iteration, the mean of `g . R (c - H s)` is the first-order term times
+//!
+//! `(1 - rho) / (1 - rho (1 - R H))`,
+//!
+//! parameter by parameter. `H` near the optimum is the variance of `g` over the walkers, and `rho` is measured on a few of them.
+//! Without this factor the correction overshoots, by `R H / (1 - rho)` for short memories and beyond all bounds for walkers that
+//! hardly move.
+
+use crate::energy::PerWalker;
+use crate::real::Real;
+use crate::walkers::Walkers;
+
+/// Walkers that are watched.
+const WATCHED: usize = 512;
+/// Iterations between two looks.
+const EVERY: u64 = 20;
+/// Weight of a new look in the running means.
+const GAIN: f64 = 0.1;
+
+/// Running variance and lag-one covariance of the walkers' parameter gradients.
+#[derive(Clone, Debug, PartialEq, Default)]
+pub struct Memory {
+    /// Per parameter; empty before the first look.
+    variance: Vec<f64>,
+    covariance: Vec<f64>,
+    before: Vec<f64>,
+}
+
+impl Memory {
+    /// For a checkpoint.
+    pub(crate) fn as_arrays(&self) -> [Vec<f64>; 2] {
+        [self.variance.clone(), self.covariance.clone()]
+    }
+
+    /// From a checkpoint.
+    pub(crate) fn from_arrays([variance, covariance]: [Vec<f64>; 2]) -> Self {
+        Memory { variance, covariance, before: Vec::new() }
+    }
+
+    /// Whether to look at this iteration.
+    pub(crate) fn is_due(&self, iteration: u64) -> bool {
+        iteration.is_multiple_of(EVERY)
+    }
+
+    /// Notes the gradients before an iteration.
+    pub(crate) fn look<T: Real>(
+        &mut self,
+        walkers: &Walkers<T>,
+        gradients: &dyn PerWalker<T>,
+        params: usize,
+    ) {
+        self.before = rows(walkers, gradients, params);
+    }
+
+    /// Compares them with those after it.
+    pub(crate) fn compare<T: Real>(
+        &mut self,
+        walkers: &Walkers<T>,
+        gradients: &dyn PerWalker<T>,
+        params: usize,
+    ) {
+        let after = rows(walkers, gradients, params);
+        let top = watched(walkers).map(|i| walkers.log_weights[i]).fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = watched(walkers).map(|i| (walkers.log_weights[i] - top).exp()).collect();
+        let total: f64 = weights.iter().sum();
+        let first = self.variance.is_empty();
+        self.variance.resize(params, 0.0);
+        self.covariance.resize(params, 0.0);
+        for j in 0..params {
+            let mean = |rows: &[f64]| {
+                weights.iter().enumerate().map(|(i, w)| w * rows[i * params + j]).sum::<f64>() / total
+            };
+            let (m0, m1) = (mean(&self.before), mean(&after));
+            let (mut variance, mut covariance) = (0.0, 0.0);
+            for (i, w) in weights.iter().enumerate() {
+                let (a, b) = (self.before[i * params + j] - m0, after[i * params + j] - m1);
+                variance += w * 0.5 * (a * a + b * b) / total;
+                covariance += w * a * b / total;
+            }
+            let gain = if first { 1.0 } else { GAIN };
+            self.variance[j] += gain * (variance - self.variance[j]);
+            self.covariance[j] += gain * (covariance - self.covariance[j]);
+        }
+        self.before.clear();
+    }
+
+    /// Reduces the response by what earlier pushes already did.
+    pub(crate) fn soften(&self, response: &mut [f64]) {
+        for j in 0..self.variance.len() {
+            let rho = (self.covariance[j] / self.variance[j]).clamp(0.0, 1.0);
+            let pull = (response[j] * self.variance[j]).min(1.0);
+            let rest = 1.0 - rho * (1.0 - pull);
+            // A parameter whose gradient does not vary, or never changes and is not pulled back, has nothing to correct.
+            response[j] *= if rho.is_finite() && rest > 0.0 { (1.0 - rho) / rest } else { 0.0 };
+        }
+    }
+}
+
+fn watched<T: Real>(walkers: &Walkers<T>) -> impl Iterator<Item = usize> {
+    let n = walkers.len();
+    let count = n.min(WATCHED);
+    (0..count).map(move |i| i * n / count)
+}
+
+fn rows<T: Real>(walkers: &Walkers<T>, gradients: &dyn PerWalker<T>, params: usize) -> Vec<f64> {
+    let d = walkers.dim;
+    let x: Vec<T> =
+        watched(walkers).flat_map(|i| walkers.positions[i * d..(i + 1) * d].iter().copied()).collect();
+    let mut out = vec![0.0; x.len() / d * params];
+    gradients.param_gradients(&x, &mut out);
+    out
+}
