@@ -214,3 +214,13 @@ fn alphas_equal_energies_and_transition_densities() {
         assert!(alphas_are_densities(&gauss(30, 1.0), &gauss(40, 1.7)) > 0, "no drift was clipped");
     }
 }
+
+/// A gradient that is not a number must not be turned into a drift of the clip's size: the walker would go on as if nothing were wrong.
+#[test]
+fn clipping_does_not_hide_a_gradient_that_is_not_a_number() {
+    for clip in CLIPS {
+        let (mut y, mut displacement, mut forward) = ([0.0f64; 2], [0.0; 2], [0.0]);
+        propose(&mut y, &[f64::NAN, 0.1], &[0.3, -0.2], 2, 0.1, 0.2f64.sqrt(), clip, &mut displacement, &mut forward);
+        assert!(!y[0].is_finite() && !forward[0].is_finite(), "{clip:?}: moved to {y:?}, forward {forward:?}");
+    }
+}

@@ -5,7 +5,6 @@ use jarz::{
     Trigger,
 };
 
-const DIM: usize = 5;
 const ITERATIONS: u64 = 60;
 
 fn along(value: f64) -> Vec<f64> {
@@ -20,7 +19,7 @@ fn setup<T: Real>(seed: u64) -> Setup<T, Mixture> {
     let params = Energy::<T>::params(&student).len();
     let mut setup = Setup::new(student, data);
     setup.optimizer = Optimizer::new(Rule::Gradient, vec![0.05; params]);
-    setup.trigger = Trigger::EssBelow(Thresholds::constant(0.9));
+    setup.trigger = Trigger::EssBelow(Thresholds::constant(0.99));
     setup.walkers = 2000;
     setup.seed = seed;
     setup.threads = 1;

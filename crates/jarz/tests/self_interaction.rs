@@ -16,15 +16,27 @@ fn root_mean_square(errors: &[f64]) -> f64 {
     (errors.iter().map(|e| e * e).sum::<f64>() / errors.len() as f64).sqrt()
 }
 
-/// The factor of 4 is the requirement's own. The paper's rule errs by some -0.58, so the other may err by some 0.14:
-/// about 7 of the standard errors of `log Z` of a run with so many resamplings, hence no false alarm but for a bias.
-#[test]
-fn leaving_one_out_is_at_least_four_times_closer() {
+/// Whether the leave-one-out rule errs at least 4 times less than the paper's, the requirement's own factor.
+fn compare(seeds: std::ops::RangeInclusive<u64>) {
     let rules = [SelfInteractionRule::None, SelfInteractionRule::LeaveOneOut];
     let [none, one_out] = rules.map(|rule| {
-        let errors: Vec<f64> = (1..=4).map(|seed| error_of_log_z(seed, rule)).collect();
+        let errors: Vec<f64> = seeds.clone().map(|seed| error_of_log_z(seed, rule)).collect();
         println!("{}: errors of log Z {errors:+.4?}, rms {:.4}", rule.name(), root_mean_square(&errors));
         root_mean_square(&errors)
     });
     assert!(4.0 * one_out <= none, "leave-one-out {one_out}, the paper's rule {none}");
+}
+
+/// The paper's rule errs by some -0.58 (prototypes), so the other may err by 0.14. The standard error of `log Z` from 10^4 walkers resampled
+/// a few times is `sqrt(few / 10^4)` = 0.02 or so: without a bias, a false alarm takes 7 of them.
+#[test]
+#[ignore = "eight long runs, minutes on two cores: run with --ignored"]
+fn leaving_one_out_is_four_times_closer_over_four_seeds() {
+    compare(1..=4);
+}
+
+/// The same with the first seed alone.
+#[test]
+fn leaving_one_out_is_four_times_closer() {
+    compare(1..=1);
 }

@@ -191,6 +191,9 @@ impl Config {
         if self.run.threads > 4096 {
             return Err(bad("run.threads", self.run.threads, "must be at most 4096"));
         }
+        if self.run.runs == 0 || self.run.runs > 9999 {
+            return Err(bad("run.runs", self.run.runs, "must be 1 to 9999"));
+        }
         positive("run.checkpoint_seconds", self.run.checkpoint_seconds)
     }
 }

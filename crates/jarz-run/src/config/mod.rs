@@ -476,6 +476,8 @@ pub struct RunConfig {
     pub checkpoint_seconds: f64,
     /// Threads; 0 means one per core. Results do not depend on it.
     pub threads: usize,
+    /// Repetitions with seeds `seed`, `seed + 1`, ...; more than one gives error bars from their scatter.
+    pub runs: usize,
 }
 
 impl Default for RunConfig {
@@ -486,6 +488,7 @@ impl Default for RunConfig {
             checkpoint_every: None,
             checkpoint_seconds: 60.0,
             threads: 0,
+            runs: 1,
         }
     }
 }

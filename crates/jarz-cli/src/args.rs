@@ -1,0 +1,154 @@
+//! The arguments.
+
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+/// Train energy-based models on the true cross-entropy, with walkers weighted by Jarzynski's equality.
+#[derive(Debug, Parser)]
+#[command(name = "jarz", version, about, long_about = None, after_help = "Start with 'jarz reproduce gmm', or with 'jarz init' and 'jarz train jarz.toml'.")]
+pub struct Args {
+    /// Say nothing but warnings, errors and results
+    #[arg(long, short, global = true)]
+    pub quiet: bool,
+    /// Print results as JSON on standard output
+    #[arg(long, global = true)]
+    pub json: bool,
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Train a model as a configuration file says
+    Train(TrainArgs),
+    /// Go on with a run that was stopped or killed; the result is the same as if it had not been
+    Resume(ResumeArgs),
+    /// Draw samples from a trained model
+    Sample(SampleArgs),
+    /// Cross-entropy of a trained model on other data, with its error bar
+    Evaluate(EvaluateArgs),
+    /// Write a commented configuration to start from
+    Init(InitArgs),
+    /// Run an experiment of the paper ('jarz reproduce list' names them)
+    Reproduce(ReproduceArgs),
+    /// Print shell completions
+    Completions {
+        /// The shell
+        shell: clap_complete::Shell,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct TrainArgs {
+    /// Configuration in TOML ('jarz init' writes one)
+    pub config: PathBuf,
+    /// Change a key of the configuration, e.g. --set kernel.step_size=0.05 (may be repeated)
+    #[arg(long = "set", value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
+    /// Folder of the run [default: runs/ and the configuration's name]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Threads; 0 means one per core. Results do not depend on it
+    #[arg(long, value_name = "T")]
+    pub threads: Option<usize>,
+    /// Repeat with so many seeds, and give error bars from the scatter
+    #[arg(long, value_name = "R")]
+    pub runs: Option<usize>,
+    /// Overwrite an existing run
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ResumeArgs {
+    /// Folder of the run
+    pub dir: PathBuf,
+    /// Extend the run to so many iterations in all
+    #[arg(long, value_name = "K")]
+    pub iterations: Option<u64>,
+    /// Threads; 0 means one per core
+    #[arg(long, value_name = "T")]
+    pub threads: Option<usize>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct SampleArgs {
+    /// Folder of the run
+    pub dir: PathBuf,
+    /// How many samples; more than there are walkers if you like [default: the number of walkers]
+    #[arg(long, short, value_name = "N")]
+    pub n: Option<usize>,
+    /// Further kernel steps, weighted so that they cause no bias [default: 100 if there are more samples than walkers, else 0]
+    #[arg(long, value_name = "S")]
+    pub steps: Option<u64>,
+    /// Seed of the drawing
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder for the samples [default: samples/ in the run's folder]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Threads; 0 means one per core
+    #[arg(long, value_name = "T", default_value_t = 0)]
+    pub threads: usize,
+    /// Overwrite existing samples
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct EvaluateArgs {
+    /// Folder of the run
+    pub dir: PathBuf,
+    /// Points: .npy, .npz or CSV
+    #[arg(long, value_name = "FILE")]
+    pub data: PathBuf,
+    /// Name of the array in an .npz that holds several
+    #[arg(long, value_name = "NAME")]
+    pub array: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct InitArgs {
+    /// File to write
+    #[arg(default_value = "jarz.toml")]
+    pub file: PathBuf,
+    /// Your data: .npy, .npz or CSV; without it the configuration uses synthetic data
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// Overwrite an existing file
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ReproduceArgs {
+    /// Name of an experiment, a TOML file of your own, or 'list'
+    pub name: String,
+    /// Folder for the results [default: runs/ and the experiment's name]
+    #[arg(long, value_name = "DIR")]
+    pub out: Option<PathBuf>,
+    /// Size of the experiment
+    #[arg(long, value_enum, default_value_t = ScaleArg::Quick)]
+    pub scale: ScaleArg,
+    /// Repeat with so many seeds [default: the experiment's own number]
+    #[arg(long, value_name = "R")]
+    pub runs: Option<usize>,
+    /// First seed
+    #[arg(long)]
+    pub seed: Option<u64>,
+    /// Threads; 0 means one per core
+    #[arg(long, value_name = "T", default_value_t = 0)]
+    pub threads: usize,
+    /// Overwrite results of another experiment
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// Size of an experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum ScaleArg {
+    /// Minutes on a laptop
+    Quick,
+    /// As in the paper
+    Paper,
+}

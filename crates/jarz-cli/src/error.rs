@@ -1,0 +1,24 @@
+//! Errors of the command line.
+
+/// What ends a command without success.
+#[derive(Debug, thiserror::Error)]
+pub enum CliError {
+    /// Of a run.
+    #[error(transparent)]
+    Run(#[from] jarz_run::RunError),
+    /// Of a data file.
+    #[error(transparent)]
+    Data(#[from] jarz_data::DataError),
+    /// Of a figure or report.
+    #[error(transparent)]
+    Figure(#[from] jarz_figures::FigureError),
+    /// Of any other file.
+    #[error(transparent)]
+    File(#[from] jarz_run::files::FileError),
+    /// Anything else, already worded.
+    #[error("{0}")]
+    Message(String),
+    /// Stopped by the user; says how to go on.
+    #[error("{0}")]
+    Interrupted(String),
+}

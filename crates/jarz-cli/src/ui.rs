@@ -1,0 +1,135 @@
+//! What the user sees while something runs: a progress bar on a terminal, plain lines elsewhere, JSON if asked.
+
+use indicatif::{ProgressBar, ProgressStyle};
+use jarz::{Estimates, Observer, StepInfo};
+use std::io::IsTerminal;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// Set by Ctrl-C (or SIGTERM): finish the iteration, write a checkpoint, stop.
+static STOP: AtomicBool = AtomicBool::new(false);
+
+/// Catches Ctrl-C. A second one ends the program at once.
+pub fn catch_interrupts() -> Result<(), ctrlc::Error> {
+    ctrlc::set_handler(|| {
+        if STOP.swap(true, Ordering::SeqCst) {
+            std::process::exit(130);
+        }
+        eprintln!("\nstopping after this iteration; press Ctrl-C again to stop at once");
+    })
+}
+
+/// Whether the user asked to stop.
+pub fn stopped() -> bool {
+    STOP.load(Ordering::SeqCst)
+}
+
+/// How much is said, and how.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Ui {
+    /// Nothing but errors and results.
+    pub quiet: bool,
+    /// Results as JSON on standard output.
+    pub json: bool,
+}
+
+impl Ui {
+    /// A line for the user; on standard error, so that results can be piped.
+    pub fn say(&self, text: &str) {
+        if !self.quiet {
+            eprintln!("{text}");
+        }
+    }
+
+    /// A warning; never suppressed.
+    pub fn warn(&self, text: &str) {
+        eprintln!("warning: {text}");
+    }
+
+    /// Progress of a run of `iterations`, of which `done` are done.
+    pub fn progress(&self, label: &str, done: u64, iterations: u64) -> Progress {
+        let terminal = std::io::stderr().is_terminal();
+        let bar = (!self.quiet && terminal).then(|| {
+            let bar = ProgressBar::new(iterations).with_position(done);
+            let style = ProgressStyle::with_template(
+                "{prefix:>22} [{bar:28}] {pos}/{len} {per_sec} ETA {eta} {msg}",
+            );
+            if let Ok(style) = style {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.set_prefix(label.to_string());
+            bar
+        });
+        Progress {
+            label: label.to_string(),
+            bar,
+            lines: !self.quiet && !terminal,
+            iterations,
+            begun: (done, Instant::now()),
+            last_line: None,
+        }
+    }
+}
+
+/// Shows how a run goes.
+pub struct Progress {
+    label: String,
+    bar: Option<ProgressBar>,
+    lines: bool,
+    iterations: u64,
+    begun: (u64, Instant),
+    last_line: Option<Instant>,
+}
+
+/// What a line says about estimates.
+fn describe(e: &Estimates) -> String {
+    let mut text = format!("ESS {:.2}", e.ess);
+    if let Some(h) = e.cross_entropy {
+        text += &format!(", cross-entropy {:.4}", h.value);
+    } else if let Some(h) = e.cross_entropy_exact {
+        text += &format!(", cross-entropy {h:.4} (exact)");
+    }
+    if let Some(masses) = e.masses.as_ref().filter(|m| m.len() > 1 && m.len() <= 4) {
+        let list: Vec<String> = masses.iter().map(|m| format!("{m:.3}")).collect();
+        text += &format!(", masses {}", list.join(" "));
+    }
+    text
+}
+
+impl Observer for Progress {
+    fn log(&mut self, e: &Estimates) -> Result<(), String> {
+        if let Some(bar) = &self.bar {
+            bar.set_message(describe(e));
+        }
+        let end = e.iteration >= self.iterations;
+        let pause = Duration::from_secs(5);
+        if self.lines && (end || self.last_line.is_none_or(|at| at.elapsed() >= pause)) {
+            let (from, start) = self.begun;
+            let seconds = start.elapsed().as_secs_f64();
+            let rate = (e.iteration.saturating_sub(from)) as f64 / seconds.max(1e-9);
+            let left = self.iterations.saturating_sub(e.iteration) as f64 / rate;
+            let pace = match rate > 0.0 {
+                true => format!("{rate:.0} it/s, {left:.0} s left, "),
+                false => String::new(),
+            };
+            eprintln!("{}: iteration {}/{}, {pace}{}", self.label, e.iteration, self.iterations, describe(e));
+            self.last_line = Some(Instant::now());
+        }
+        Ok(())
+    }
+
+    fn step(&mut self, info: &StepInfo) -> Result<(), String> {
+        if let Some(bar) = &self.bar {
+            bar.set_position(info.iteration);
+        }
+        Ok(())
+    }
+}
+
+impl Drop for Progress {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.abandon();
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! Repeated runs: the same configuration with one seed after the other, in `runs/run-01`, `runs/run-02`, ...
+
+use crate::config::Config;
+use crate::error::RunError;
+use crate::folder::{RunFolder, is_run, read_config};
+use crate::problem::{check_unchanged, resolve};
+use crate::summary::{RunsSummary, Summary};
+use crate::train::{Session, resume, train};
+use jarz::{Observer, StopReason};
+use std::path::Path;
+
+/// What the caller of repeated runs provides.
+pub struct Many<'a> {
+    /// Makes an observer for a run, counted from 1.
+    pub observer: &'a dyn Fn(usize) -> Box<dyn Observer>,
+    /// Asked after every iteration.
+    pub stop: &'a dyn Fn() -> bool,
+    /// Hears about checkpoints that could not be read.
+    pub warn: &'a dyn Fn(&str),
+}
+
+/// Starts `config.run.runs` runs in a new folder.
+pub fn train_runs(mut config: Config, folder: &Path, force: bool, many: Many<'_>) -> Result<RunsSummary, RunError> {
+    config.check()?;
+    resolve(&mut config)?;
+    let folder = RunFolder::create(folder, force)?;
+    folder.write_config(&config)?;
+    go(&config, &folder, many)
+}
+
+/// Goes on with repeated runs.
+pub fn resume_runs(folder: &Path, threads: Option<usize>, many: Many<'_>) -> Result<RunsSummary, RunError> {
+    let mut config = read_config(folder)?;
+    check_unchanged(&config)?;
+    if let Some(threads) = threads {
+        config.run.threads = threads;
+    }
+    go(&config, &RunFolder::open(folder)?, many)
+}
+
+fn go(config: &Config, folder: &RunFolder, many: Many<'_>) -> Result<RunsSummary, RunError> {
+    let mut done: Vec<Summary> = Vec::new();
+    for run in 1..=config.run.runs {
+        let place = folder.file("runs").join(format!("run-{run:02}"));
+        let mut one = config.clone();
+        one.run.runs = 1;
+        one.seed = config.seed + run as u64 - 1;
+        let finished = read_summary(&place)
+            .filter(|s| s.stop_reason == StopReason::Finished.name() && s.iterations >= config.run.iterations);
+        let summary = match finished {
+            Some(summary) => summary,
+            None => {
+                let mut observer = (many.observer)(run);
+                let session = Session { observer: &mut *observer, stop: many.stop, warn: many.warn };
+                match is_run(&place) {
+                    true => resume(&place, None, Some(config.run.threads), session)?,
+                    false => train(one, &place, true, session)?,
+                }
+            }
+        };
+        let interrupted = summary.stop_reason != StopReason::Finished.name();
+        done.push(summary);
+        if interrupted {
+            break;
+        }
+    }
+    let summary = RunsSummary::new(&done)
+        .ok_or_else(|| RunError::Impossible("there are no runs to summarise".into()))?;
+    folder.write_json("summary.json", &summary)?;
+    Ok(summary)
+}
+
+/// The summary of a run folder, if it has a readable one.
+fn read_summary(folder: &Path) -> Option<Summary> {
+    serde_json::from_str(&std::fs::read_to_string(folder.join("summary.json")).ok()?).ok()
+}
