@@ -220,7 +220,20 @@ fn alphas_equal_energies_and_transition_densities() {
 fn clipping_does_not_hide_a_gradient_that_is_not_a_number() {
     for clip in CLIPS {
         let (mut y, mut displacement, mut forward) = ([0.0f64; 2], [0.0; 2], [0.0]);
-        propose(&mut y, &[f64::NAN, 0.1], &[0.3, -0.2], 2, 0.1, 0.2f64.sqrt(), clip, &mut displacement, &mut forward);
-        assert!(!y[0].is_finite() && !forward[0].is_finite(), "{clip:?}: moved to {y:?}, forward {forward:?}");
+        propose(
+            &mut y,
+            &[f64::NAN, 0.1],
+            &[0.3, -0.2],
+            2,
+            0.1,
+            0.2f64.sqrt(),
+            clip,
+            &mut displacement,
+            &mut forward,
+        );
+        assert!(
+            !y[0].is_finite() && !forward[0].is_finite(),
+            "{clip:?}: moved to {y:?}, forward {forward:?}"
+        );
     }
 }

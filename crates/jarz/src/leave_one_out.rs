@@ -3,10 +3,12 @@
 //! A walker pushes the parameters along its own share `c = p / (1 - p) (g - mean g)` of the direction, `g = dU/dtheta`, and is then
 //! weighted by the step it caused. To first order the cure is to add `g . R c` to its log-weight, `R` being the response of the
 //! parameters to the direction. But what a walker did earlier is still there: its accumulated push `s` makes the others pull back
-//! with the curvature `H` of the cross-entropy, so that its own part of this step is only `R (c - H s)`, with `s' = s + R (c - H s)`.
-//! If a walker's gradient decorrelates by a factor `rho` per iteration, the mean of `g . R (c - H s)` is the first-order term times
+//! with the curvature `H` of the cross-entropy, and an optimizer with momentum goes on pushing. The walker's own part of a step is
+//! `R v'`, with `v' = beta v + c - H s` and `s' = s + R v'` (`beta = 0` for a plain gradient step). If the walker's gradient
+//! decorrelates by a factor `rho` per iteration, `E[c v']` in the stationary state follows from `E[c v] = rho E[c v']` and
+//! `E[c s] = rho (E[c s] + R E[c v'])`, and the correction is the first-order one times
 //!
-//! `(1 - rho) / (1 - rho (1 - R H))`,
+//! `(1 - rho) / ((1 - rho) (1 - beta rho) + rho R H)`,
 //!
 //! parameter by parameter. `H` near the optimum is the variance of `g` over the walkers, and `rho` is measured on a few of them.
 //! Without this factor the correction overshoots, by `R H / (1 - rho)` for short memories and beyond all bounds for walkers that
@@ -90,12 +92,12 @@ impl Memory {
         self.before.clear();
     }
 
-    /// Reduces the response by what earlier pushes already did.
-    pub(crate) fn soften(&self, response: &mut [f64]) {
+    /// Turns the response to a single push into that to a walker's own history of pushes.
+    pub(crate) fn soften(&self, response: &mut [f64], persistence: f64) {
         for j in 0..self.variance.len() {
             let rho = (self.covariance[j] / self.variance[j]).clamp(0.0, 1.0);
-            let pull = (response[j] * self.variance[j]).min(1.0);
-            let rest = 1.0 - rho * (1.0 - pull);
+            let pull = response[j] * self.variance[j];
+            let rest = (1.0 - rho) * (1.0 - persistence * rho) + rho * pull;
             // A parameter whose gradient does not vary, or never changes and is not pulled back, has nothing to correct.
             response[j] *= if rho.is_finite() && rest > 0.0 { (1.0 - rho) / rest } else { 0.0 };
         }

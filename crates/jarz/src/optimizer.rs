@@ -84,11 +84,16 @@ impl Optimizer {
         self
     }
 
+    /// Decay per iteration of a direction's influence on later steps.
+    pub fn persistence(&self) -> f64 {
+        match self.rule {
+            Rule::Momentum { beta } | Rule::Adam { beta1: beta, .. } => beta,
+            Rule::Gradient | Rule::AdaGrad { .. } => 0.0,
+        }
+    }
+
     /// Moves `theta` along `direction`. `response` receives the derivative of the new parameters in the
-    /// direction (diagonal), which the leave-one-out correction needs.
-    ///
-    /// With a running mean of directions (momentum, Adam) this is the response to a direction that persists, since the
-    /// walkers that made the present direction also made those of the last iterations.
+    /// direction (diagonal, second moments held fixed), which the leave-one-out correction needs.
     pub fn step(&mut self, iteration: u64, direction: &[f64], theta: &mut [f64], response: &mut [f64]) {
         let factor = self.schedule.at(iteration);
         let scale = match self.clip {
@@ -112,14 +117,14 @@ impl Optimizer {
                 Rule::Gradient => (d, 1.0),
                 Rule::Momentum { beta } => {
                     self.first[j] = beta * self.first[j] + d;
-                    (self.first[j], 1.0 / (1.0 - beta))
+                    (self.first[j], 1.0)
                 }
                 Rule::Adam { beta1, beta2, epsilon } => {
                     self.first[j] = beta1 * self.first[j] + (1.0 - beta1) * d;
                     self.second[j] = beta2 * self.second[j] + (1.0 - beta2) * d * d;
                     let mean = self.first[j] / (1.0 - beta1.powi(t));
                     let root = (self.second[j] / (1.0 - beta2.powi(t))).sqrt() + epsilon;
-                    (mean / root, 1.0 / root)
+                    (mean / root, (1.0 - beta1) / (1.0 - beta1.powi(t)) / root)
                 }
                 Rule::AdaGrad { epsilon } => {
                     self.second[j] += d * d;

@@ -284,7 +284,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let (Some(memory), Some(gradients)) = (&mut self.memory, self.energy.per_walker()) else {
             return false;
         };
-        memory.soften(response);
+        memory.soften(response, self.optimizer.persistence());
         let due = memory.is_due(k);
         if due {
             memory.look(self.sampler.walkers(), gradients, response.len());

@@ -1,8 +1,8 @@
 //! Same seed, same bits: on any number of threads, and when a run is saved and restored half-way.
 
 use jarz::{
-    Algorithm, Clip, Dataset, Energy, Kernel, Mixture, Optimizer, Real, Rule, Setup, StepSize, Thresholds, Trainer,
-    Trigger,
+    Algorithm, Clip, Dataset, Energy, Kernel, Mixture, Optimizer, Real, Rule, Setup, StepSize, Thresholds,
+    Trainer, Trigger,
 };
 
 const ITERATIONS: u64 = 60;
@@ -51,10 +51,13 @@ fn kinds<T: Real>() -> Vec<(&'static str, Setup<T, Mixture>)> {
         ("mala mini-batch", with(|s| (s.kernel, s.batch) = (Kernel::mala(), Some(501)))),
         ("clipped", with(|s| s.kernel = Kernel::ula().with_clip(Some(Clip::Norm(1.0))).with_steps(2))),
         ("continuous", with(|s| s.algorithm = Algorithm::JarzynskiContinuous)),
-        ("trust region", with(|s| {
-            s.trust_region = Some(1e-3);
-            s.optimizer = Optimizer::new(Rule::Gradient, vec![0.5; 12]);
-        })),
+        (
+            "trust region",
+            with(|s| {
+                s.trust_region = Some(1e-3);
+                s.optimizer = Optimizer::new(Rule::Gradient, vec![0.5; 12]);
+            }),
+        ),
         ("pcd", with(|s| s.algorithm = Algorithm::Pcd)),
         ("cd", with(|s| (s.algorithm, s.kernel) = (Algorithm::Cd, Kernel::ula().with_steps(3)))),
     ]
@@ -75,7 +78,9 @@ fn threads_do_not_matter<T: Real>() {
             let print = fingerprint(&mut trainer);
             match &first {
                 None => first = Some(print),
-                Some(first) => assert!(*first == print, "{name} {}: {threads} threads differ from 1", T::NAME),
+                Some(first) => {
+                    assert!(*first == print, "{name} {}: {threads} threads differ from 1", T::NAME)
+                }
             }
         }
     }
@@ -137,7 +142,8 @@ fn every_optimizer_and_the_adaptive_step_resume() {
             let mut setup = setup::<f64>(3);
             setup.optimizer = Optimizer::new(rule, vec![rate; 12]);
             setup.trust_region = trust_region;
-            setup.step_size = StepSize::Adaptive { initial: 0.02, target: 0.8, gain: 0.3, bounds: (1e-4, 2.0) };
+            setup.step_size =
+                StepSize::Adaptive { initial: 0.02, target: 0.8, gain: 0.3, bounds: (1e-4, 2.0) };
             resumes(name, setup);
         }
     }

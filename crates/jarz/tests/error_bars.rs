@@ -4,7 +4,9 @@
 //! estimate `V`; its plain average is so up to terms of order `1 / N`. Other schemes scatter less and are estimated conservatively.
 
 use jarz::weights::normalise;
-use jarz::{Advance, Exact, Families, Kernel, Mixture, Random, Sampler, Scheme, Stratification, Walkers, Weighting};
+use jarz::{
+    Advance, Exact, Families, Kernel, Mixture, Random, Sampler, Scheme, Stratification, Walkers, Weighting,
+};
 use rayon::prelude::*;
 
 const STEPS: u64 = 8;
@@ -87,9 +89,16 @@ fn bars_equal_the_scatter_of_independent_ensembles() {
             mean_bars / mean_scatter
         );
         assert!(scatter > 1e-4, "the path must be hard enough to scatter: {scatter}");
-        for (what, ratio) in [("log Z", bars / scatter), ("log Z, weighted", weighted / scatter), ("mean", mean_bars / mean_scatter)] {
+        for (what, ratio) in [
+            ("log Z", bars / scatter),
+            ("log Z, weighted", weighted / scatter),
+            ("mean", mean_bars / mean_scatter),
+        ] {
             assert!(ratio > 0.9, "{scheme:?}: bars of {what} are {ratio} of the scatter");
-            assert!(scheme != Scheme::Multinomial || ratio < 1.1, "{scheme:?}: bars of {what} are {ratio} of the scatter");
+            assert!(
+                scheme != Scheme::Multinomial || ratio < 1.1,
+                "{scheme:?}: bars of {what} are {ratio} of the scatter"
+            );
         }
     }
 }
@@ -101,7 +110,8 @@ fn bars_equal_the_scatter_of_independent_ensembles() {
 fn two_standard_errors_cover_log_z() {
     for scheme in Scheme::ALL {
         let runs = replicas(400, 2000, scheme, 2.0);
-        let covered = runs.iter().filter(|r| r.ratio.ln().abs() < 2.0 * r.variance.sqrt()).count() as f64 / 400.0;
+        let covered =
+            runs.iter().filter(|r| r.ratio.ln().abs() < 2.0 * r.variance.sqrt()).count() as f64 / 400.0;
         println!("{scheme:?}: coverage {covered}");
         assert!(covered >= 0.9, "{scheme:?}: coverage {covered}");
     }

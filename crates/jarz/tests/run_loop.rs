@@ -1,13 +1,15 @@
 //! The loop around the trainer: who is told when, which states are kept, and how a run ends.
 
 use jarz::{
-    Checkpoints, Dataset, Error, Estimates, Gaussian, Loop, Observer, Setup, State, StepInfo, StopReason, Trainer,
+    Checkpoints, Dataset, Error, Estimates, Gaussian, Loop, Observer, Setup, State, StepInfo, StopReason,
+    Trainer,
 };
 use std::cell::Cell;
 
 fn trainer() -> Trainer<f64, Gaussian> {
     let truth = Gaussian::new(&[0.5], &[1.0]).unwrap();
-    let mut setup = Setup::new(Gaussian::new(&[0.0], &[1.0]).unwrap(), Dataset::sample(&truth, 50, 1).unwrap());
+    let mut setup =
+        Setup::new(Gaussian::new(&[0.0], &[1.0]).unwrap(), Dataset::sample(&truth, 50, 1).unwrap());
     (setup.walkers, setup.threads) = (50, 1);
     Trainer::new(setup).unwrap()
 }
@@ -88,7 +90,9 @@ fn observers_and_checkpoints_come_at_their_iterations() {
 #[test]
 fn iterations_already_done_count() {
     let mut trainer = trainer();
-    for (total, steps, logs) in [(5, vec![1, 2, 3, 4, 5], vec![0, 5]), (7, vec![6, 7], vec![7]), (7, vec![], vec![7])] {
+    for (total, steps, logs) in
+        [(5, vec![1, 2, 3, 4, 5], vec![0, 5]), (7, vec![6, 7], vec![7]), (7, vec![], vec![7])]
+    {
         let (mut diary, mut shelf) = (Diary::default(), Shelf::new(1000));
         let mut run = Loop {
             iterations: total,
@@ -130,7 +134,8 @@ fn a_stop_flag_interrupts_and_keeps_the_state() {
     resumed.restore(shelf.saved.remove(0)).unwrap();
     let mut whole = trainer();
     for trainer in [&mut resumed, &mut whole] {
-        let mut run = Loop { iterations: 20, log_every: 1, observers: vec![], checkpoints: None, stop: &never };
+        let mut run =
+            Loop { iterations: 20, log_every: 1, observers: vec![], checkpoints: None, stop: &never };
         run.run(trainer).unwrap();
     }
     assert_eq!(resumed.state(), whole.state());
@@ -139,11 +144,13 @@ fn a_stop_flag_interrupts_and_keeps_the_state() {
 #[test]
 fn failures_of_parts_end_the_run_with_their_words() {
     let mut diary = Diary { fail_at: Some(3), ..Diary::default() };
-    let mut run = Loop { iterations: 9, log_every: 1, observers: vec![&mut diary], checkpoints: None, stop: &never };
+    let mut run =
+        Loop { iterations: 9, log_every: 1, observers: vec![&mut diary], checkpoints: None, stop: &never };
     assert_eq!(run.run(&mut trainer()).unwrap_err(), Error::Part("the diary is full".into()));
     assert_eq!(diary.steps, [1, 2, 3]);
     let mut shelf = Shelf { full: true, ..Shelf::new(2) };
-    let mut run = Loop { iterations: 9, log_every: 1, observers: vec![], checkpoints: Some(&mut shelf), stop: &never };
+    let mut run =
+        Loop { iterations: 9, log_every: 1, observers: vec![], checkpoints: Some(&mut shelf), stop: &never };
     let mut trainer = trainer();
     assert_eq!(run.run(&mut trainer).unwrap_err(), Error::Part("the shelf is full".into()));
     assert_eq!(trainer.iteration(), 2);

@@ -2,8 +2,8 @@
 
 use jarz::weights::normalise;
 use jarz::{
-    Algorithm, Dataset, Energy, Exact, Gaussian, Kernel, Mixture, Optimizer, Rule, Scheme, SelfInteractionRule, Setup,
-    StepSize, Thresholds, Trainer, Trigger,
+    Algorithm, Dataset, Energy, Exact, Gaussian, Kernel, Mixture, Optimizer, Rule, Scheme,
+    SelfInteractionRule, Setup, StepSize, Thresholds, Trainer, Trigger,
 };
 
 fn run<E: Energy<f64>>(trainer: &mut Trainer<f64, E>, iterations: u64) {
@@ -104,7 +104,10 @@ fn training_ends_at_maximum_likelihood() {
             for j in 0..2 {
                 let (p, found) = (precision[2 * i + j], 0.5 * (theta[2 + 2 * i + j] + theta[2 + 2 * j + i]));
                 let error = ((precision[3 * i] * precision[3 * j] + p * p) / effective).sqrt();
-                assert!((found - p).abs() < 5.0 * error, "{kernel:?}: precision {i} {j}: {found}, not {p} +- {error}");
+                assert!(
+                    (found - p).abs() < 5.0 * error,
+                    "{kernel:?}: precision {i} {j}: {found}, not {p} +- {error}"
+                );
             }
         }
         let estimates = trainer.estimates().unwrap();
@@ -145,7 +148,8 @@ fn the_trust_region_shortens_steps_until_they_fit() {
         let theta = Energy::<f64>::params(trainer.energy()).to_vec();
         let info = trainer.step().unwrap();
         assert_ne!(theta, Energy::<f64>::params(trainer.energy()));
-        let found = spread(&trainer, walkers.positions(), walkers.energies(), &normalise(walkers.log_weights()));
+        let found =
+            spread(&trainer, walkers.positions(), walkers.energies(), &normalise(walkers.log_weights()));
         assert!(found <= limit * (1.0 + 1e-9), "iteration {}: spread {found}", info.iteration);
         assert!(info.iteration > 1 || info.step_scale < 1.0, "a rate of 3 must be cut: {}", info.step_scale);
         assert_eq!(trainer.estimates().unwrap().step_scale, info.step_scale);
@@ -179,7 +183,9 @@ fn the_adaptive_step_reaches_its_acceptance() {
 /// Algorithm 2: so many walkers move, the others gain `U_k(x) - U_{k+1}(x)` where they stand.
 #[test]
 fn a_mini_batch_moves_some_and_weights_all() {
-    for (kernel, rule) in [(Kernel::ula(), SelfInteractionRule::None), (Kernel::ula(), SelfInteractionRule::LeaveOneOut)] {
+    for (kernel, rule) in
+        [(Kernel::ula(), SelfInteractionRule::None), (Kernel::ula(), SelfInteractionRule::LeaveOneOut)]
+    {
         let mut setup = mixture_setup(3, 0.05);
         (setup.kernel, setup.batch, setup.self_interaction) = (kernel, Some(137), Some(rule));
         setup.trigger = Trigger::Never;
@@ -196,7 +202,10 @@ fn a_mini_batch_moves_some_and_weights_all() {
                 let row = 3 * i..3 * i + 3;
                 let gain = new.log_weights()[i] - old.log_weights()[i];
                 assert_ne!(gain, 0.0, "the weight of walker {i} did not change");
-                assert!((new.energies()[i] - u[i]).abs() < 1e-12 * u[i].abs().max(1.0), "cached energy of {i}");
+                assert!(
+                    (new.energies()[i] - u[i]).abs() < 1e-12 * u[i].abs().max(1.0),
+                    "cached energy of {i}"
+                );
                 if old.positions()[row.clone()] != new.positions()[row] {
                     moved += 1;
                     ever[i] = true;
@@ -279,7 +288,11 @@ fn equal_weight_samples_have_the_weighted_mean() {
             _ => 5.0 * (x.iter().zip(&p).map(|(x, p)| p * (x - mean).powi(2)).sum::<f64>() / n as f64).sqrt(),
         };
         let plain = x.iter().sum::<f64>() / 1000.0;
-        assert!(off.abs() <= limit, "{scheme:?}: off by {off}, allowed {limit} (unweighted: {})", plain - mean);
+        assert!(
+            off.abs() <= limit,
+            "{scheme:?}: off by {off}, allowed {limit} (unweighted: {})",
+            plain - mean
+        );
     }
 }
 

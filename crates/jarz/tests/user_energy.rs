@@ -1,8 +1,8 @@
 //! Energies written by a user: a double well that trains with the right `log Z`, one that breaks down, and setups that cannot work.
 
 use jarz::{
-    Algorithm, Dataset, Energy, Error, Gaussian, Kernel, Mixture, Optimizer, ParamGroup, Purpose, Random, Rule,
-    SelfInteractionRule, Setup, StepSize, Trainer,
+    Algorithm, Dataset, Energy, Error, Gaussian, Kernel, Mixture, Optimizer, ParamGroup, Purpose, Random,
+    Rule, SelfInteractionRule, Setup, StepSize, Trainer,
 };
 
 /// `U(x) = a x^4 - b x^2`.
@@ -95,9 +95,17 @@ fn a_double_well_trains_and_knows_its_log_z() {
         let found = estimates.log_z.unwrap();
         let (exact, error) = (log_z(trainer.energy()), found.std_error.unwrap());
         assert!(error > 0.0 && error < 0.05, "standard error {error}");
-        assert!((found.value - exact).abs() < 4.0 * error, "{kernel:?}: {} instead of {exact} +- {error}", found.value);
-        let (before, after, best) = (cross_entropy(&start), cross_entropy(trainer.energy()), cross_entropy(&truth));
-        assert!(after < before - 0.5 * (before - best), "{kernel:?}: {before} -> {after}, the truth has {best}");
+        assert!(
+            (found.value - exact).abs() < 4.0 * error,
+            "{kernel:?}: {} instead of {exact} +- {error}",
+            found.value
+        );
+        let (before, after, best) =
+            (cross_entropy(&start), cross_entropy(trainer.energy()), cross_entropy(&truth));
+        assert!(
+            after < before - 0.5 * (before - best),
+            "{kernel:?}: {before} -> {after}, the truth has {best}"
+        );
         assert_eq!((estimates.log_z_exact, estimates.masses), (None, None));
     }
 }
@@ -124,7 +132,13 @@ impl Energy<f64> for Treacherous {
         let t = self.0[0];
         for i in 0..x.len() {
             let broken = t > 0.035 && (107.0..=108.0).contains(&x[i]);
-            u[i] = if broken { f64::NAN } else if x[i] > 0.0 { t } else { 0.0 };
+            u[i] = if broken {
+                f64::NAN
+            } else if x[i] > 0.0 {
+                t
+            } else {
+                0.0
+            };
             g[i] = 0.0;
         }
     }
@@ -156,10 +170,15 @@ fn a_walker_without_energy_is_named_with_the_iteration() {
         let Error::Diverged { iteration, walker, .. } = error else { panic!("{error:?}") };
         assert_eq!(trainer.iteration(), 3, "iterations done: {error}");
         assert_eq!((iteration, walker), (3, 7), "{kernel:?} {batch:?}: {error}");
-        assert!(error.to_string().contains("iteration 3") && error.to_string().contains("walker 7"), "{error}");
+        assert!(
+            error.to_string().contains("iteration 3") && error.to_string().contains("walker 7"),
+            "{error}"
+        );
         // Broken from the start.
         setup.energy = Treacherous([1.0]);
-        let Err(Error::Diverged { iteration, walker, .. }) = Trainer::new(setup) else { panic!("must not start") };
+        let Err(Error::Diverged { iteration, walker, .. }) = Trainer::new(setup) else {
+            panic!("must not start")
+        };
         assert_eq!((iteration, walker), (0, 7));
     }
 }
@@ -196,7 +215,10 @@ fn setups_that_cannot_work_say_why() {
     bad(|s| s.walkers = 0, &["at least 2 walkers", "0"]);
     bad(|s| s.kernel = Kernel::ula().with_steps(0), &["at least one step"]);
     bad(|s| s.trust_region = Some(-1.0), &["trust region", "-1"]);
-    bad(|s| s.optimizer = Optimizer::new(Rule::Gradient, vec![0.1; 5]), &["5 learning rates", "6 parameters"]);
+    bad(
+        |s| s.optimizer = Optimizer::new(Rule::Gradient, vec![0.1; 5]),
+        &["5 learning rates", "6 parameters"],
+    );
     bad(|s| s.initial = Some((vec![0.0; 7], None)), &["walkers"]);
 
     let well = |change: fn(&mut Setup<f64, DoubleWell>), words: &[&str]| {
@@ -205,8 +227,14 @@ fn setups_that_cannot_work_say_why() {
         change(&mut setup);
         complaint(setup, words);
     };
-    well(|s| s.self_interaction = Some(SelfInteractionRule::LeaveOneOut), &["leave-one-out", "gradients of single walkers"]);
-    well(|s| s.algorithm = Algorithm::JarzynskiContinuous, &["continuous-time", "gradients of single walkers"]);
+    well(
+        |s| s.self_interaction = Some(SelfInteractionRule::LeaveOneOut),
+        &["leave-one-out", "gradients of single walkers"],
+    );
+    well(
+        |s| s.algorithm = Algorithm::JarzynskiContinuous,
+        &["continuous-time", "gradients of single walkers"],
+    );
     well(|s| s.initial = None, &["sampled exactly", "initial walkers"]);
 
     let saddle = Gaussian::new(&[0.0, 0.0], &[1.0, 2.0, 2.0, 1.0]).unwrap();
