@@ -134,7 +134,9 @@ fn sum_pairs<T: Real>(a: &[T], b: &[T], f: impl Fn(T, T, T) -> T) -> T {
 
 #[inline(always)]
 fn clamp<T: Real>(value: T, limit: T) -> T {
-    value.min(limit).max(-limit)
+    // Written so that NaN stays NaN.
+    let value = if value > limit { limit } else { value };
+    if value < -limit { -limit } else { value }
 }
 
 multiversion! {

@@ -38,10 +38,6 @@ pub trait Real:
     fn to_f64(self) -> f64;
     /// `self * a + b`, rounded once.
     fn mul_add(self, a: Self, b: Self) -> Self;
-    /// The smaller of two.
-    fn min(self, other: Self) -> Self;
-    /// The larger of two.
-    fn max(self, other: Self) -> Self;
     /// Not NaN and not infinite.
     fn is_finite(self) -> bool;
 
@@ -93,14 +89,6 @@ macro_rules! real {
             #[inline(always)]
             fn mul_add(self, a: Self, b: Self) -> Self {
                 <$t>::mul_add(self, a, b)
-            }
-            #[inline(always)]
-            fn min(self, other: Self) -> Self {
-                if self < other { self } else { other }
-            }
-            #[inline(always)]
-            fn max(self, other: Self) -> Self {
-                if self > other { self } else { other }
             }
             #[inline(always)]
             fn is_finite(self) -> bool {

@@ -27,7 +27,7 @@ impl StopReason {
 
 /// Something that wants to know how a run goes. An error ends the run.
 pub trait Observer {
-    /// Called at every logged iteration, the first and the last among them.
+    /// Called at every logged iteration: the first, multiples of the interval, and the last of a run that is not interrupted.
     fn log(&mut self, estimates: &Estimates) -> Result<(), String>;
     /// Called after every iteration; cheap things only.
     fn step(&mut self, _info: &StepInfo) -> Result<(), String> {

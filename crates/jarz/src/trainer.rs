@@ -172,6 +172,10 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         {
             return complain(format!("a data batch of {m} does not fit {} data points", data.len()));
         }
+        let h = setup.step_size.initial();
+        if !(h >= 0.0 && h.is_finite()) {
+            return complain(format!("the kernel's time step must be a positive number, not {h}"));
+        }
         if let Some(limit) = setup.trust_region
             && !(limit > 0.0 && limit.is_finite())
         {

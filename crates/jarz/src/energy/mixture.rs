@@ -20,6 +20,9 @@ pub struct Mixture {
     theta: Vec<f64>,
 }
 
+/// A share of a walker or of a weight that does not count.
+const NEGLIGIBLE: f64 = 1e-18;
+
 /// Distances to the modes and responsibilities of one block of walkers.
 #[derive(Default)]
 pub struct MixtureWorkspace<T> {
@@ -153,8 +156,9 @@ multiversion! {
                 }
                 let e = exp_f64(shifted);
                 for l in 0..LANES {
-                    part[l] = e[l];
-                    sum[l] += e[l];
+                    // What is lost in rounding anyway is zero, so that nothing below has to handle denormal numbers.
+                    part[l] = if e[l] > NEGLIGIBLE { e[l] } else { 0.0 };
+                    sum[l] += part[l];
                 }
             }
             let log = ln_f64(sum);
@@ -198,8 +202,9 @@ multiversion! {
     fn mean_sums[T: Real](x: &[T], mean: &[T], weights: &[f64], part: &[f64], sums: &mut [T]) {
         let dim = mean.len();
         for (i, row) in x.chunks_exact(dim).enumerate() {
-            let c = T::from_f64(weights[i] * part[i]);
-            if c == T::ZERO { continue; }
+            let c = weights[i] * part[i];
+            if c < NEGLIGIBLE { continue; }
+            let c = T::from_f64(c);
             for ((s, x), m) in sums.iter_mut().zip(row).zip(mean) {
                 *s = c.mul_add(*x - *m, *s);
             }
