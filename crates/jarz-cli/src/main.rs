@@ -5,6 +5,7 @@ mod commands;
 mod error;
 mod figures;
 mod reproduce;
+mod runs_figure;
 mod ui;
 
 use clap::Parser;
@@ -15,7 +16,9 @@ fn main() -> ExitCode {
     let args = args::Args::parse();
     let ui = ui::Ui { quiet: args.quiet, json: args.json };
     if let Err(e) = ui::catch_interrupts() {
-        ui.warn(&format!("Ctrl-C cannot be caught ({e}); stopping loses what came after the last checkpoint"));
+        ui.warn(&format!(
+            "Ctrl-C cannot be caught ({e}); stopping loses what came after the last checkpoint"
+        ));
     }
     match commands::run(args.command, &ui) {
         Ok(()) => ExitCode::SUCCESS,

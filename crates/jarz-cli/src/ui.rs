@@ -51,9 +51,8 @@ impl Ui {
         let terminal = std::io::stderr().is_terminal();
         let bar = (!self.quiet && terminal).then(|| {
             let bar = ProgressBar::new(iterations).with_position(done);
-            let style = ProgressStyle::with_template(
-                "{prefix:>22} [{bar:28}] {pos}/{len} {per_sec} ETA {eta} {msg}",
-            );
+            let style =
+                ProgressStyle::with_template("{prefix:>22} [{bar:28}] {pos}/{len} {per_sec} ETA {eta} {msg}");
             if let Ok(style) = style {
                 bar.set_style(style.progress_chars("=> "));
             }

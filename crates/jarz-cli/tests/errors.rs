@@ -80,7 +80,9 @@ fn data_files() {
 #[test]
 fn folders() {
     let j = Jarz::new();
-    for command in [&["resume", "nowhere"][..], &["sample", "nowhere"], &["evaluate", "nowhere", "--data", "x.npy"]] {
+    for command in
+        [&["resume", "nowhere"][..], &["sample", "nowhere"], &["evaluate", "nowhere", "--data", "x.npy"]]
+    {
         j.fails(command, &["nowhere"]);
     }
     std::fs::create_dir(j.path("empty")).unwrap();
@@ -98,7 +100,17 @@ fn folders() {
 fn diverging_runs_say_so_and_keep_what_there_is() {
     let j = Jarz::new();
     j.write("small.toml", SMALL);
-    let args = ["train", "small.toml", "--out", "run", "--set", "kernel.step_size=3.0", "--set", "run.checkpoint_every=1", "--quiet"];
+    let args = [
+        "train",
+        "small.toml",
+        "--out",
+        "run",
+        "--set",
+        "kernel.step_size=3.0",
+        "--set",
+        "run.checkpoint_every=1",
+        "--quiet",
+    ];
     j.fails(&args, &["diverged at iteration", "smaller kernel step", "run"]);
     assert!(j.path("run/metrics.jsonl").exists() && j.path("run/run.toml").exists());
     assert!(std::fs::read_dir(j.path("run/checkpoints")).unwrap().count() > 0);

@@ -41,7 +41,12 @@ fn killed_thirty_times_a_run_ends_bit_identically() {
             }
         }
         child.wait().unwrap();
-        child = j.command(&["resume", "killed", "--quiet"]).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().unwrap();
+        child = j
+            .command(&["resume", "killed", "--quiet"])
+            .stdout(Stdio::null())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
     }
     let out = child.wait_with_output().unwrap();
     assert!(out.status.success(), "{}", text(&out.stderr));

@@ -212,6 +212,7 @@ fn broken_experiments_are_explained() {
         (good.replace("set = []", "set = [\"kernel.steps=0\"]"), "kernel.steps"),
         (good.replace("set = []", "set = [\"kernel.stepps=2\"]"), "stepps"),
         (good.replace("set = []", "set = [\"seed=2\"]"), "seed"),
+        (good.replace("set = []", "set = [\"run.runs=2\"]"), "--runs"),
         (good.replace("modes = 2", "modes = 1").replace("means = [[-0.1], [0.1]]\n", ""), "modes"),
         (good.replace("count = 500", "count = \"many\""), "count"),
         (good.clone() + &good[good.find("[[variant]]").unwrap()..], "two variants"),

@@ -14,8 +14,18 @@ fn train_leaves_a_complete_run_folder() {
     assert!(out.contains("log Z") && out.contains("cross-entropy") && out.contains("±"), "{out}");
     let s = j.json("run/summary.json");
     let keys = [
-        "algorithm", "iterations", "stop_reason", "log_z", "log_z_std_error", "cross_entropy",
-        "cross_entropy_std_error", "ess", "resamplings", "seconds", "masses", "means",
+        "algorithm",
+        "iterations",
+        "stop_reason",
+        "log_z",
+        "log_z_std_error",
+        "cross_entropy",
+        "cross_entropy_std_error",
+        "ess",
+        "resamplings",
+        "seconds",
+        "masses",
+        "means",
     ];
     for key in keys {
         assert!(!s[key].is_null(), "no {key} in {s}");
@@ -31,7 +41,8 @@ fn train_leaves_a_complete_run_folder() {
     for file in ["run.toml", "report.html", "figures"] {
         assert!(j.path("run").join(file).exists(), "no {file}");
     }
-    let figures: Vec<_> = std::fs::read_dir(j.path("run/figures")).unwrap().map(|f| f.unwrap().path()).collect();
+    let figures: Vec<_> =
+        std::fs::read_dir(j.path("run/figures")).unwrap().map(|f| f.unwrap().path()).collect();
     assert!(figures.iter().any(|f| f.extension().unwrap() == "svg"));
     assert!(figures.iter().any(|f| f.extension().unwrap() == "png"));
     assert_eq!(std::fs::read_dir(j.path("run/checkpoints")).unwrap().count(), 2, "the last two are kept");
@@ -137,27 +148,33 @@ fn own_data_sample_and_evaluate() {
     j.write("points.csv", &csv);
     j.ok(&["init", "--data", "points.csv"]);
     j.fails(&["init", "--data", "points.csv"], &["jarz.toml", "--force"]);
-    let small = ["--set", "walkers.count=2000", "--set", "run.iterations=1500", "--set", "optimizer.rates.mean=0.05"];
+    let small =
+        ["--set", "walkers.count=2000", "--set", "run.iterations=1500", "--set", "optimizer.rates.mean=0.05"];
     j.ok(&[&["train", "jarz.toml", "--out", "run", "--quiet"][..], &small].concat());
-    let e: serde_json::Value = serde_json::from_str(&j.ok(&["evaluate", "run", "--data", "points.csv", "--json"])).unwrap();
+    let e: serde_json::Value =
+        serde_json::from_str(&j.ok(&["evaluate", "run", "--data", "points.csv", "--json"])).unwrap();
     let (h, se) = (e["cross_entropy"].as_f64().unwrap(), e["cross_entropy_std_error"].as_f64().unwrap());
     let summary = j.json("run/summary.json");
     assert!((h - summary["cross_entropy"].as_f64().unwrap()).abs() < 1e-9, "same data, same figure");
     assert!(se > 0.0 && se < 0.5, "{se}");
     // Entropy of the truth: two unit Gaussians in 2-D with masses 1/3 and 2/3, far apart.
-    let truth = (std::f64::consts::TAU * std::f64::consts::E).ln() - (1.0f64 / 3.0 * (1.0f64 / 3.0).ln() + 2.0 / 3.0 * (2.0f64 / 3.0).ln());
+    let truth = (std::f64::consts::TAU * std::f64::consts::E).ln()
+        - (1.0f64 / 3.0 * (1.0f64 / 3.0).ln() + 2.0 / 3.0 * (2.0f64 / 3.0).ln());
     assert!((h - truth).abs() < 0.15 + 4.0 * se, "cross-entropy {h} +- {se}, truth {truth}");
 
     let out = j.ok(&["sample", "run", "--n", "5000", "--json"]);
     let info: serde_json::Value = serde_json::from_str(&out).unwrap();
     assert_eq!((info["samples"].as_u64(), info["kernel_steps"].as_u64()), (Some(5000), Some(100)));
     assert!(info["ess"].as_f64().unwrap() > 0.3);
-    let read = |name: &str| jarz_data::read_table(j.path("run/samples").join(name), &Default::default()).unwrap();
+    let read =
+        |name: &str| jarz_data::read_table(j.path("run/samples").join(name), &Default::default()).unwrap();
     let (weighted, logs, equal) = (read("weighted.npy"), read("log_weights.npy"), read("equal.npy"));
     assert_eq!((weighted.rows, weighted.cols, logs.rows, equal.rows), (5000, 2, 5000, 5000));
-    let left = |t: &jarz_data::Table| t.values.chunks(2).filter(|r| r[0] < 0.0).count() as f64 / t.rows as f64;
+    let left =
+        |t: &jarz_data::Table| t.values.chunks(2).filter(|r| r[0] < 0.0).count() as f64 / t.rows as f64;
     let p = jarz::weights::normalise(&logs.values);
-    let weighted_left: f64 = weighted.values.chunks(2).zip(&p).filter(|(r, _)| r[0] < 0.0).map(|(_, p)| p).sum();
+    let weighted_left: f64 =
+        weighted.values.chunks(2).zip(&p).filter(|(r, _)| r[0] < 0.0).map(|(_, p)| p).sum();
     // Mass of the left cluster: 1/3, within 5 standard errors of 2000 walkers with ESS above a half.
     let tolerance = 5.0 * (0.22f64 / 1000.0).sqrt();
     assert!((weighted_left - 1.0 / 3.0).abs() < tolerance, "{weighted_left}");
@@ -173,8 +190,9 @@ fn repeated_runs_give_error_bars() {
     j.write("small.toml", SMALL);
     j.ok(&["train", "small.toml", "--out", "many", "--runs", "3", "--set", "run.iterations=60", "--quiet"]);
     let s = j.json("many/summary.json");
-    let single: Vec<f64> =
-        (1..=3).map(|r| j.json(&format!("many/runs/run-0{r}/summary.json"))["log_z"].as_f64().unwrap()).collect();
+    let single: Vec<f64> = (1..=3)
+        .map(|r| j.json(&format!("many/runs/run-0{r}/summary.json"))["log_z"].as_f64().unwrap())
+        .collect();
     let mean = single.iter().sum::<f64>() / 3.0;
     let sd = (single.iter().map(|v| (v - mean).powi(2)).sum::<f64>() / 2.0).sqrt();
     assert!((s["log_z"].as_f64().unwrap() - mean).abs() < 1e-12);
@@ -208,11 +226,13 @@ fn every_algorithm_kernel_and_optimizer_runs() {
     ];
     for (i, variant) in variants.iter().enumerate() {
         let out = format!("run{i}");
-        let mut args = vec!["train", "small.toml", "--quiet", "--json", "--out", &out, "--set", "run.iterations=40"];
+        let mut args =
+            vec!["train", "small.toml", "--quiet", "--json", "--out", &out, "--set", "run.iterations=40"];
         variant.iter().for_each(|v| args.extend(["--set", v]));
         let summary: serde_json::Value = serde_json::from_str(&j.ok(&args)).unwrap();
         assert_eq!(summary["iterations"], 40, "{variant:?}");
-        let weighted = !variant.iter().any(|v| v.ends_with("pcd") || v.ends_with("=cd") || v.ends_with("unweighted"));
+        let weighted =
+            !variant.iter().any(|v| v.ends_with("pcd") || v.ends_with("=cd") || v.ends_with("unweighted"));
         assert_eq!(summary["log_z"].is_number(), weighted, "{variant:?}: {summary}");
         assert!(j.path(&out).join("report.html").exists(), "{variant:?}");
     }

@@ -20,7 +20,12 @@ pub struct Many<'a> {
 }
 
 /// Starts `config.run.runs` runs in a new folder.
-pub fn train_runs(mut config: Config, folder: &Path, force: bool, many: Many<'_>) -> Result<RunsSummary, RunError> {
+pub fn train_runs(
+    mut config: Config,
+    folder: &Path,
+    force: bool,
+    many: Many<'_>,
+) -> Result<RunsSummary, RunError> {
     config.check()?;
     resolve(&mut config)?;
     let folder = RunFolder::create(folder, force)?;
@@ -45,8 +50,9 @@ fn go(config: &Config, folder: &RunFolder, many: Many<'_>) -> Result<RunsSummary
         let mut one = config.clone();
         one.run.runs = 1;
         one.seed = config.seed + run as u64 - 1;
-        let finished = read_summary(&place)
-            .filter(|s| s.stop_reason == StopReason::Finished.name() && s.iterations >= config.run.iterations);
+        let finished = read_summary(&place).filter(|s| {
+            s.stop_reason == StopReason::Finished.name() && s.iterations >= config.run.iterations
+        });
         let summary = match finished {
             Some(summary) => summary,
             None => {

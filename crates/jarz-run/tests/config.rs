@@ -68,7 +68,13 @@ fn what_is_written_reads_back_the_same() {
 
 #[test]
 fn single_keys_can_be_changed() {
-    let changes = ["kernel.step_size=0.5", "optimizer.rates.mean.0=0.7", "model.mean=[1.0, 2.0]", "algorithm.kind=cd", "seed=12"];
+    let changes = [
+        "kernel.step_size=0.5",
+        "optimizer.rates.mean.0=0.7",
+        "model.mean=[1.0, 2.0]",
+        "algorithm.kind=cd",
+        "seed=12",
+    ];
     let changes: Vec<String> = changes.iter().map(|s| s.to_string()).collect();
     let config = Config::parse(SHORT, "test", &changes).unwrap();
     assert_eq!(config.kernel.step_size, 0.5);

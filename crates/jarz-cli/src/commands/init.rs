@@ -18,7 +18,8 @@ masses = [0.25, 0.75]
 /// Writes it.
 pub fn init(args: InitArgs, ui: &Ui) -> Result<(), CliError> {
     if args.file.exists() && !args.force {
-        let text = format!("'{}' exists; name another file or overwrite it with --force", args.file.display());
+        let text =
+            format!("'{}' exists; name another file or overwrite it with --force", args.file.display());
         return Err(CliError::Message(text));
     }
     let mut note = String::new();
@@ -28,7 +29,9 @@ pub fn init(args: InitArgs, ui: &Ui) -> Result<(), CliError> {
             let table = jarz_run::read_points(path, None, None, None)?;
             note = format!(" ({} points in {} dimensions)", table.rows, table.cols);
             let path = toml::Value::String(path.display().to_string());
-            format!("kind = \"file\"\npath = {path}             # .npy, .npz or CSV\n# batch = 1000               # points used per iteration; all if not given")
+            format!(
+                "kind = \"file\"\npath = {path}             # .npy, .npz or CSV\n# batch = 1000               # points used per iteration; all if not given"
+            )
         }
     };
     let text = include_str!("starter.toml").replace("# DATA", &data);

@@ -12,13 +12,18 @@ use jarz_run::files::{FileError, write_atomic};
 pub fn sample(args: SampleArgs, ui: &Ui) -> Result<(), CliError> {
     let out = args.out.unwrap_or_else(|| args.dir.join("samples"));
     if out.join("weighted.npy").exists() && !args.force {
-        let text = format!("'{}' already holds samples; choose another --out or overwrite them with --force", out.display());
+        let text = format!(
+            "'{}' already holds samples; choose another --out or overwrite them with --force",
+            out.display()
+        );
         return Err(CliError::Message(text));
     }
     let request = SampleRequest { n: args.n, steps: args.steps, seed: args.seed, threads: args.threads };
     let samples = jarz_run::sample(&args.dir, &request, &|text| ui.warn(text))?;
     if !samples.weighted {
-        ui.warn("the walkers of this algorithm carry no weights: where they sit may not be what the model says");
+        ui.warn(
+            "the walkers of this algorithm carry no weights: where they sit may not be what the model says",
+        );
     }
     let n = samples.log_weights.len();
     std::fs::create_dir_all(&out).map_err(FileError::at("create the folder", &out))?;

@@ -4,6 +4,7 @@ use super::{plus_minus, print_json};
 use crate::args::{ResumeArgs, TrainArgs};
 use crate::error::CliError;
 use crate::figures;
+use crate::runs_figure::draw_runs;
 use crate::ui::{Ui, stopped};
 use jarz_run::{Config, Many, RunsSummary, Session, Summary};
 use std::path::{Path, PathBuf};
@@ -130,7 +131,7 @@ fn finish_runs(
     for run in 1..=summary.runs {
         figures::draw_run(&folder.join("runs").join(format!("run-{run:02}")))?;
     }
-    figures::draw_runs(folder)?;
+    draw_runs(folder, &summary)?;
     if ui.json {
         print_json(&summary)?;
     }

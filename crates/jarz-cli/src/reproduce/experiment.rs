@@ -219,6 +219,10 @@ impl Experiment {
             let changes = [of_scale.set.clone(), variant.set.clone()].concat();
             let config = Config::parse(&text, &origin, &changes).map_err(jarz_run::RunError::from)?;
             check_mixtures(&config, &origin)?;
+            if config.run.runs != 1 {
+                let text = "leave out run.runs: the number of runs is 'runs' in [scale.quick] or [scale.paper], or --runs";
+                return Err(CliError::Message(format!("{origin}: {text}")));
+            }
             variants.push(PlannedVariant {
                 name: variant.name.clone(),
                 label: variant.label.clone(),

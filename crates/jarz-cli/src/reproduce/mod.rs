@@ -78,7 +78,6 @@ pub fn reproduce(options: &ReproduceOptions, ui: &Ui) -> Result<serde_json::Valu
     if !ui.json {
         println!("{}\n{}", table::Table::new(&results).to_text(), table::verdict(&results));
     }
-    ui.say(&format!("Figures and a report are in '{}'.", options.out.display()));
     Ok(summary)
 }
 
