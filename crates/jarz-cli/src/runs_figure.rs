@@ -18,7 +18,8 @@ pub fn draw_runs(folder: &Path, summary: &RunsSummary) -> Result<(), CliError> {
         (1..=summary.runs).map(|r| read_metrics(&place(r))).collect::<Result<_, _>>()?;
     let mut panels: Vec<Panel> = Vec::new();
     let known = runs.iter().flatten().any(|r| r.kl_exact.is_some());
-    let (title, series): (_, [(&str, fn(&Row) -> Option<f64>); 2]) = match known {
+    type Get = fn(&Row) -> Option<f64>;
+    let (title, series): (_, [(&str, Get); 2]) = match known {
         true => ("KL divergence", [("from the weights", |r| r.kl), ("exact", |r| r.kl_exact)]),
         false => (
             "Cross-entropy",

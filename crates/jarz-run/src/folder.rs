@@ -69,14 +69,14 @@ impl RunFolder {
             env!("CARGO_PKG_VERSION")
         );
         let text = head + &config.to_toml()?;
-        Ok(write_atomic(&self.file("run.toml"), text.as_bytes())?)
+        Ok(write_atomic(self.file("run.toml"), text.as_bytes())?)
     }
 
     /// Writes a JSON file.
     pub fn write_json(&self, name: &str, value: &impl serde::Serialize) -> Result<(), RunError> {
         let text = serde_json::to_string_pretty(value)
             .map_err(|e| RunError::Impossible(format!("{name} cannot be written as JSON: {e}")))?;
-        Ok(write_atomic(&self.file(name), (text + "\n").as_bytes())?)
+        Ok(write_atomic(self.file(name), (text + "\n").as_bytes())?)
     }
 }
 

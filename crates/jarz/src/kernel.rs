@@ -156,7 +156,7 @@ multiversion! {
             let one = |x: &mut T, g: T, n: T, step: &mut T, lane: &mut T| {
                 let c = clamp(g * factor, component);
                 let move_by = (-h).mul_add(c, scale * n);
-                *x = *x + move_by;
+                *x += move_by;
                 *step = move_by;
                 *lane = c.mul_add(half.mul_add(move_by, quarter * c), *lane);
             };

@@ -110,7 +110,8 @@ pub fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
     let mut width = LANES / 2;
     while width > 0 {
         for l in 0..width {
-            lanes[l] = lanes[l] + lanes[l + width];
+            let other = lanes[l + width];
+            lanes[l] += other;
         }
         width /= 2;
     }

@@ -41,7 +41,7 @@ pub fn sample(args: SampleArgs, ui: &Ui) -> Result<(), CliError> {
         "folder": out,
     });
     let text = serde_json::to_string_pretty(&info).map_err(|e| CliError::Message(e.to_string()))?;
-    write_atomic(&out.join("samples.json"), text.as_bytes())?;
+    write_atomic(out.join("samples.json"), text.as_bytes())?;
     if ui.json {
         return print_json(&info);
     }

@@ -53,8 +53,8 @@ multiversion! {
         if per_row == 0 { return; }
         let rows = out.len() / (per_row * 4);
         let mut position = (0usize, 0u32);
-        let mut groups = out[..rows * per_row * 4].chunks_mut(4 * LANES);
-        while let Some(group) = groups.next() {
+        let groups = out[..rows * per_row * 4].chunks_mut(4 * LANES);
+        for group in groups {
             let mut c = counters(&key, &walkers, &mut position, rows, per_row as u32);
             philox_lanes::<10>(&mut c, key.seed);
             let mut n = [[0.0f32; LANES]; 4];
@@ -95,8 +95,8 @@ multiversion! {
         if per_row == 0 { return; }
         let rows = out.len() / (per_row * 2);
         let mut position = (0usize, 0u32);
-        let mut groups = out[..rows * per_row * 2].chunks_mut(2 * LANES);
-        while let Some(group) = groups.next() {
+        let groups = out[..rows * per_row * 2].chunks_mut(2 * LANES);
+        for group in groups {
             let mut c = counters(&key, &walkers, &mut position, rows, per_row as u32);
             philox_lanes::<10>(&mut c, key.seed);
             let mut u = [0.0f64; LANES];

@@ -193,7 +193,7 @@ fn subsets_are_uniform() {
     }
     let (p, n) = (13.0 / 40.0, 20_000.0);
     for count in counts {
-        let z: f64 = (count as f64 - n * p) / (n * p * (1.0 - p) as f64).sqrt();
+        let z: f64 = (count as f64 - n * p) / (n * p * (1.0 - p)).sqrt();
         assert!(z.abs() < 5.5, "{counts:?}");
     }
 }

@@ -206,7 +206,9 @@ impl<T: Real> Mover<'_, T> {
         let mut u = std::mem::take(&mut scratch.gathered_u);
         let mut a = std::mem::take(&mut scratch.gathered_a);
         let mut g = std::mem::take(&mut scratch.gradient);
-        (x.clear(), u.clear(), a.clear());
+        x.clear();
+        u.clear();
+        a.clear();
         for &id in ids {
             let i = id as usize - chunk.first;
             x.extend_from_slice(&chunk.x[i * dim..(i + 1) * dim]);
