@@ -83,14 +83,21 @@ impl<'a> Families<'a> {
     }
 
     /// Estimated variance of `Z_hat / Z`. Multinomial resampling merges families even when all weights are
-    /// equal, which is no variance of `Z_hat` and is taken out (Lee and Whiteley, eq. 3). The number of such mergers in
-    /// `R` resamplings fluctuates, which moves the estimate by `sqrt(2 R / N) / N`; twice that is the least it can say.
+    /// equal, which is no variance of `Z_hat` and is taken out (Lee and Whiteley, eq. 3).
     pub fn relative_variance(&self, scheme: Scheme, resamplings: u64) -> f64 {
         let n = self.weights.len() as f64;
         let merging = if scheme == Scheme::Multinomial { resamplings as f64 } else { 0.0 };
         let correction = ((merging + 1.0) * (n / (n - 1.0)).ln()).exp();
+        (1.0 - correction * (1.0 - self.sum_of_squares(|_| 1.0))).max(0.0)
+    }
+
+    /// Standard error of `log Z`. The number of chance mergers in `R` multinomial resamplings fluctuates, which moves the estimated
+    /// variance by `sqrt(2 R / N) / N`; it is taken to be at least twice that, since a bar of length zero would be a lie.
+    pub fn log_z_std_error(&self, scheme: Scheme, resamplings: u64) -> f64 {
+        let n = self.weights.len() as f64;
+        let merging = if scheme == Scheme::Multinomial { resamplings as f64 } else { 0.0 };
         let floor = 2.0 * (2.0 * merging / n).sqrt() / n;
-        (1.0 - correction * (1.0 - self.sum_of_squares(|_| 1.0))).max(floor)
+        self.relative_variance(scheme, resamplings).max(floor).sqrt()
     }
 
     /// Weighted mean of `f` with its standard error.

@@ -414,8 +414,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let families = Families::new(walkers.ancestors(), &p);
         let weighted = self.algorithm.is_weighted();
         let log_z = self.sampler.log_z().filter(|_| weighted).map(|value| {
-            let variance = families.relative_variance(self.scheme, walkers.resamplings());
-            Measured { value, std_error: Some(variance.sqrt()) }
+            let std_error = families.log_z_std_error(self.scheme, walkers.resamplings());
+            Measured { value, std_error: Some(std_error) }
         });
         let log_z_exact = self.energy.exact().map(|e| e.log_z());
         let cross_entropy = log_z.map(|z| Measured {

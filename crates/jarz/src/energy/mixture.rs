@@ -203,7 +203,7 @@ multiversion! {
         let dim = mean.len();
         for (i, row) in x.chunks_exact(dim).enumerate() {
             let c = weights[i] * part[i];
-            if c < NEGLIGIBLE { continue; }
+            if c.abs() < NEGLIGIBLE { continue; }
             let c = T::from_f64(c);
             for ((s, x), m) in sums.iter_mut().zip(row).zip(mean) {
                 *s = c.mul_add(*x - *m, *s);
