@@ -28,6 +28,13 @@ pub fn draw_run(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     Ok(vec![figures.join("training.svg"), figures.join("training.png"), folder.join("report.html")])
 }
 
+/// What a reader of a run's numbers should know.
+pub fn warnings(folder: &Path) -> Result<Vec<String>, CliError> {
+    let config = read_config(folder)?;
+    let rows = read_metrics(&folder.join("metrics.jsonl"))?;
+    Ok(numeric_cautions(&config, &rows))
+}
+
 fn is_weighted(config: &Config) -> bool {
     matches!(config.algorithm.kind, AlgorithmKind::Jarzynski | AlgorithmKind::JarzynskiContinuous)
 }
@@ -304,6 +311,13 @@ fn cautions(config: &Config, rows: &[Row], summary: Option<&Summary>) -> Vec<Str
         }
         Some(_) => {}
     }
+    notes.extend(numeric_cautions(config, rows));
+    notes
+}
+
+/// Signs in the rows that the numbers are not to be trusted.
+fn numeric_cautions(config: &Config, rows: &[Row]) -> Vec<String> {
+    let mut notes = Vec::new();
     let lowest = |f: &dyn Fn(&Row) -> Option<f64>| {
         let values = rows.iter().filter_map(|r| Some((r.iteration, f(r)?)));
         values.min_by(|a, b| a.1.total_cmp(&b.1))

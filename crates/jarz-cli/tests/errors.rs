@@ -106,7 +106,7 @@ fn diverging_runs_say_so_and_keep_what_there_is() {
         "--out",
         "run",
         "--set",
-        "kernel.step_size=3.0",
+        "kernel.step_size=1000.0",
         "--set",
         "run.checkpoint_every=1",
         "--quiet",

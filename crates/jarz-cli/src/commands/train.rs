@@ -88,6 +88,9 @@ fn finish(folder: &Path, summary: Result<Summary, jarz_run::RunError>, ui: &Ui) 
     if !ui.json {
         print(folder, &summary);
     }
+    for note in figures::warnings(folder)? {
+        ui.warn(&note);
+    }
     Ok(())
 }
 
