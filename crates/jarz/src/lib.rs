@@ -39,3 +39,8 @@ pub use sampler::{Advance, Advanced, Sampler, SelfInteraction, Weighting};
 pub use schedule::{Schedule, Shape};
 pub use trainer::{Setup, State, StepInfo, Trainer};
 pub use walkers::Walkers;
+
+/// The example in the README is compiled and run with the documentation tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../README.md")]
+pub struct Readme;
