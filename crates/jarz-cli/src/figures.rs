@@ -170,14 +170,14 @@ fn masses(config: &Config, rows: &[Row]) -> Option<Panel> {
     }
     for k in 0..drawn {
         let model = curve(rows, |r| r.masses.as_ref()?.get(k).copied());
-        panel = panel.series(Series::new(format!("mode {}", k + 1), model).colour(k).dash(Dash::Solid));
+        panel = panel.series(Series::new(format!("mode {k}"), model).colour(k).dash(Dash::Solid));
     }
     for k in 0..drawn {
         let of_walkers = |r: &Row| r.walker_masses.as_ref()?.get(k).copied();
         let points = curve(rows, of_walkers);
         if has_values(&points) {
             let error = |r: &Row| r.walker_masses_std_error.as_ref()?.get(k).copied().flatten();
-            let label = format!("mode {}, walkers", k + 1);
+            let label = format!("mode {k}, walkers");
             panel =
                 panel.series(Series::new(label, points).companion_of(k).band(band(rows, of_walkers, error)));
         }
@@ -201,7 +201,7 @@ fn means(config: &Config, rows: &[Row]) -> Option<Panel> {
     }
     for k in 0..drawn {
         let points = curve(rows, |r| r.means.as_ref()?.get(k)?.first().copied());
-        panel = panel.series(Series::new(format!("mode {}", k + 1), points).colour(k).dash(Dash::Solid));
+        panel = panel.series(Series::new(format!("mode {k}"), points).colour(k).dash(Dash::Solid));
     }
     Some(panel)
 }

@@ -40,7 +40,7 @@ pub fn draw_runs(folder: &Path, summary: &RunsSummary) -> Result<(), CliError> {
     if modes > 0 {
         let mut masses = Panel::new("Masses").x("iterations").y("mass").y_range(-0.02, 1.02);
         for k in 0..modes {
-            let label = format!("mode {}", k + 1);
+            let label = format!("mode {k}");
             masses = add(masses, &label, &runs, |r| r.masses.as_ref()?.get(k).copied());
         }
         panels.push(masses);
@@ -63,7 +63,7 @@ pub fn draw_runs(folder: &Path, summary: &RunsSummary) -> Result<(), CliError> {
     for (k, mass) in summary.masses.iter().flatten().take(10).enumerate() {
         let error = summary.masses_std_error.as_ref().and_then(|e| e.get(k).copied().flatten());
         let error = error.map_or(String::new(), |e| format!(" ± {e:.4}"));
-        pairs.push((format!("mass of mode {}", k + 1), format!("{mass:.4}{error}")));
+        pairs.push((format!("mass of mode {k}"), format!("{mass:.4}{error}")));
     }
     let text = config.to_toml().map_err(jarz_run::RunError::from)?;
     Report::new("Repeated runs")

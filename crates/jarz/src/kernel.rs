@@ -5,7 +5,7 @@
 //! `-log b(x, y) - |y - x|^2 / 4h = (y - x).c(x) / 2 + h |c(x)|^2 / 4`: the part of the paper's `alpha_k(x, y)` beyond
 //! the energy. Because the clipped drift is the one in `b`, weights stay exact with clipping.
 
-use crate::real::{Real, sum_lanes};
+use crate::real::{Real, sum_lanes, sum_pairs};
 use crate::simd::{LANES, multiversion};
 
 /// How walkers move.
@@ -118,21 +118,6 @@ fn norm_factor<T: Real>(row: &[T], limit: f64) -> T {
 }
 
 #[inline(always)]
-fn sum_pairs<T: Real>(a: &[T], b: &[T], f: impl Fn(T, T, T) -> T) -> T {
-    let mut lanes = [T::ZERO; LANES];
-    let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
-    for (a, b) in a.iter().zip(b) {
-        for l in 0..LANES {
-            lanes[l] = f(a[l], b[l], lanes[l]);
-        }
-    }
-    for l in 0..a_rest.len() {
-        lanes[l] = f(a_rest[l], b_rest[l], lanes[l]);
-    }
-    sum_lanes(lanes)
-}
-
-#[inline(always)]
 fn clamp<T: Real>(value: T, limit: T) -> T {
     // Written so that NaN stays NaN.
     let value = if value > limit { limit } else { value };
@@ -165,10 +150,12 @@ multiversion! {
                     one(&mut x[l], g[l], n[l], &mut s[l], &mut lanes[l]);
                 }
             }
-            for l in 0..x_rest.len() {
-                one(&mut x_rest[l], g_rest[l], n_rest[l], &mut s_rest[l], &mut lanes[l]);
+            // The rest has a sum of its own: an index known only at run time would keep the lanes in memory.
+            let mut rest = T::ZERO;
+            for (((x, g), n), s) in x_rest.iter_mut().zip(g_rest).zip(n_rest).zip(s_rest) {
+                one(x, *g, *n, s, &mut rest);
             }
-            forward[i] = sum_lanes(lanes).to_f64();
+            forward[i] = (sum_lanes(lanes) + rest).to_f64();
         }
     }
 }

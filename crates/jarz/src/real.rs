@@ -117,3 +117,28 @@ pub fn sum_lanes<T: Real>(mut lanes: [T; LANES]) -> T {
     }
     lanes[0]
 }
+
+/// Sums `f` over pairs of components, in groups of 16, then of 4, then one by one: a fixed order, whatever the processor.
+#[inline(always)]
+pub(crate) fn sum_pairs<T: Real>(a: &[T], b: &[T], f: impl Fn(T, T, T) -> T) -> T {
+    let ((a_groups, a_rest), (b_groups, b_rest)) = (a.as_chunks::<LANES>(), b.as_chunks::<LANES>());
+    let mut lanes = [T::ZERO; LANES];
+    for (a, b) in a_groups.iter().zip(b_groups) {
+        for l in 0..LANES {
+            lanes[l] = f(a[l], b[l], lanes[l]);
+        }
+    }
+    // The rest has sums of its own: an index known only at run time would keep the lanes in memory.
+    let ((a_groups, a_rest), (b_groups, b_rest)) = (a_rest.as_chunks::<4>(), b_rest.as_chunks::<4>());
+    let mut four = [T::ZERO; 4];
+    for (a, b) in a_groups.iter().zip(b_groups) {
+        for l in 0..4 {
+            four[l] = f(a[l], b[l], four[l]);
+        }
+    }
+    let mut last = T::ZERO;
+    for (a, b) in a_rest.iter().zip(b_rest) {
+        last = f(*a, *b, last);
+    }
+    sum_lanes(lanes) + (((four[0] + four[2]) + (four[1] + four[3])) + last)
+}

@@ -6,7 +6,7 @@
 use super::{Energy, Exact, Modes, ParamGroup, PerWalker, Stratification};
 use crate::random::math::{exp_f64, ln_f64};
 use crate::random::{Purpose, Random};
-use crate::real::{Real, sum_lanes};
+use crate::real::{Real, sum_lanes, sum_pairs};
 use crate::simd::{Isa, LANES, multiversion};
 use std::ops::Range;
 
@@ -116,21 +116,12 @@ impl Mixture {
 multiversion! {
     /// `out_i = log_mass - half_precision |x_i - mean|^2`.
     fn log_densities[T: Real](x: &[T], mean: &[T], log_mass: f64, half_precision: f64, out: &mut [f64]) {
-        let (mean_groups, mean_rest) = mean.as_chunks::<LANES>();
         for (row, value) in x.chunks_exact(mean.len()).zip(out) {
-            let (groups, rest) = row.as_chunks::<LANES>();
-            let mut lanes = [T::ZERO; LANES];
-            for (x, m) in groups.iter().zip(mean_groups) {
-                for l in 0..LANES {
-                    let diff = x[l] - m[l];
-                    lanes[l] = diff.mul_add(diff, lanes[l]);
-                }
-            }
-            for (l, (x, m)) in rest.iter().zip(mean_rest).enumerate() {
-                let diff = *x - *m;
-                lanes[l] = diff.mul_add(diff, lanes[l]);
-            }
-            *value = (-half_precision).mul_add(sum_lanes(lanes).to_f64(), log_mass);
+            let square = sum_pairs(row, mean, |x, m, sum| {
+                let diff = x - m;
+                diff.mul_add(diff, sum)
+            });
+            *value = (-half_precision).mul_add(square.to_f64(), log_mass);
         }
     }
 }
@@ -225,17 +216,19 @@ multiversion! {
             if c == T::ZERO { continue; }
             let (groups, rest) = row.as_chunks::<LANES>();
             let mut lanes = [T::ZERO; LANES];
-            for (g, x) in groups.iter().enumerate() {
+            let along = groups.iter().zip(mean_groups).zip(response_groups).zip(average_groups);
+            for (((x, m), s), a) in along {
                 for l in 0..LANES {
-                    let v = c * (x[l] - mean_groups[g][l]);
-                    lanes[l] = (response_groups[g][l] * v).mul_add(v - average_groups[g][l], lanes[l]);
+                    let v = c * (x[l] - m[l]);
+                    lanes[l] = (s[l] * v).mul_add(v - a[l], lanes[l]);
                 }
             }
-            for l in 0..rest.len() {
-                let v = c * (rest[l] - mean_rest[l]);
-                lanes[l] = (response_rest[l] * v).mul_add(v - average_rest[l], lanes[l]);
+            let mut last = T::ZERO;
+            for (((x, m), s), a) in rest.iter().zip(mean_rest).zip(response_rest).zip(average_rest) {
+                let v = c * (*x - *m);
+                last = (*s * v).mul_add(v - *a, last);
             }
-            out[i] += sum_lanes(lanes).to_f64();
+            out[i] += (sum_lanes(lanes) + last).to_f64();
         }
     }
 }

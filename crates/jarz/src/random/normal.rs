@@ -30,6 +30,38 @@ fn counters(
         if block == per_row {
             (row, block) = (row + 1, 0);
         }
+    } else if per_row >= 8 {
+        // The group spans a few rows: find each lane's row by subtraction, which vectorises.
+        let mut blocks = [0u32; LANES];
+        let mut rows_on = [0u32; LANES];
+        for l in 0..LANES {
+            blocks[l] = block + l as u32;
+        }
+        for _ in 0..3 {
+            for l in 0..LANES {
+                let over = (blocks[l] >= per_row) as u32;
+                blocks[l] -= per_row * over;
+                rows_on[l] += over;
+            }
+        }
+        let first = key.counter(walkers.get(row), 0);
+        let same_high = matches!(walkers, WalkerIds::From(_)) && first[1] < u32::MAX - LANES as u32;
+        for l in 0..LANES {
+            out[0][l] = blocks[l];
+            out[1][l] = first[1].wrapping_add(rows_on[l]);
+            out[2][l] = first[2];
+            out[3][l] = first[3];
+        }
+        if !same_high {
+            for l in 0..LANES {
+                let counter = key.counter(walkers.get((row + rows_on[l] as usize).min(rows - 1)), 0);
+                (out[1][l], out[3][l]) = (counter[1], counter[3]);
+            }
+        }
+        block += LANES as u32;
+        while block >= per_row {
+            (row, block) = (row + 1, block - per_row);
+        }
     } else {
         for l in 0..LANES {
             let counter = key.counter(walkers.get(row.min(rows - 1)), block);
