@@ -36,6 +36,13 @@ pub fn train(args: TrainArgs, ui: &Ui) -> Result<(), CliError> {
 
 /// Goes on with a run.
 pub fn resume(args: ResumeArgs, ui: &Ui) -> Result<(), CliError> {
+    if args.dir.join("experiment.toml").is_file() {
+        let dir = args.dir.display();
+        let text = format!(
+            "'{dir}' holds an experiment: repeat its 'jarz reproduce NAME --out {dir}', which keeps what is done"
+        );
+        return Err(CliError::Message(text));
+    }
     let config = jarz_run::read_config(&args.dir)?;
     let iterations = args.iterations.unwrap_or(config.run.iterations);
     if config.run.runs > 1 {

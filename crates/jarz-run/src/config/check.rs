@@ -49,7 +49,10 @@ impl Config {
             return Err(bad("seed", self.seed, "must be below 2^63"));
         }
         match &self.data {
-            DataConfig::File { batch, .. } => {
+            DataConfig::File { batch, delimiter, .. } => {
+                if let Some(other) = delimiter.filter(|c| !c.is_ascii()) {
+                    return Err(bad("data.delimiter", other, "must be an ASCII character"));
+                }
                 if *batch == Some(0) {
                     return Err(bad("data.batch", 0, "must be at least 1 (leave it out to use all points)"));
                 }

@@ -1,0 +1,171 @@
+//! What the data says to the present model, and what is known about it.
+
+use super::Trainer;
+use crate::data::Dataset;
+use crate::energy::Energy;
+use crate::error::Error;
+use crate::estimate::{Estimates, Families, Measured, add_errors};
+use crate::random::Purpose;
+use crate::real::Real;
+use crate::weights::normalise;
+
+/// Means over data points.
+#[derive(Clone, Debug, Default)]
+pub(super) struct DataTerm {
+    pub(super) gradient: Vec<f64>,
+    pub(super) energy: f64,
+    pub(super) variance: f64,
+}
+
+impl<T: Real, E: Energy<T>> Trainer<T, E> {
+    /// Mean of `dU/dtheta` over the data, or over this iteration's batch of it.
+    pub(super) fn data_term(&mut self) -> Result<DataTerm, Error> {
+        match self.data_batch {
+            None => self.full_data_term(),
+            Some(m) => {
+                let (k, n) = (self.iteration, self.data.len());
+                let mut subset = std::mem::take(&mut self.subset);
+                self.sampler.random().subset(k, Purpose::DataBatch, m, n, &mut subset);
+                let mut rows = Vec::with_capacity(m * self.data.dim());
+                subset.members().iter().for_each(|&i| rows.extend_from_slice(self.data.row(i as usize)));
+                self.subset = subset;
+                self.mean_over(&rows)
+            }
+        }
+    }
+
+    fn full_data_term(&mut self) -> Result<DataTerm, Error> {
+        if self.full_term.is_none() {
+            self.full_term = Some(self.mean_over(self.data.values())?);
+        }
+        Ok(self.full_term.clone().unwrap_or_default())
+    }
+
+    /// Means of `U` and `dU/dtheta` over rows of data.
+    fn mean_over(&self, rows: &[T]) -> Result<DataTerm, Error> {
+        let (dim, params, layout) = (self.data.dim(), self.trained.len(), self.data_layout);
+        let n = rows.len() / dim;
+        let mut parts =
+            vec![DataTerm { gradient: vec![0.0; params], energy: 0.0, variance: 0.0 }; layout.chunks(n)];
+        let tasks: Vec<_> = rows.chunks(layout.chunk * dim).zip(&mut parts).collect();
+        let energy = &self.energy;
+        self.sampler.workers.run(tasks, |(rows, part), scratch| {
+            for x in rows.chunks(layout.block * dim) {
+                let count = x.len() / dim;
+                scratch.fit(count, dim);
+                energy.energy(x, &mut scratch.u[..count], &mut scratch.energy);
+                for u in &scratch.u[..count] {
+                    part.energy += u;
+                    part.variance += u * u;
+                }
+                scratch.weights[..count].fill(1.0);
+                energy.add_param_gradient(
+                    x,
+                    &scratch.weights[..count],
+                    &mut part.gradient,
+                    &mut scratch.energy,
+                );
+            }
+        });
+        let mut total = DataTerm { gradient: vec![0.0; params], energy: 0.0, variance: 0.0 };
+        for part in &parts {
+            total.energy += part.energy;
+            total.variance += part.variance;
+            total.gradient.iter_mut().zip(&part.gradient).for_each(|(t, g)| *t += g);
+        }
+        let count = n as f64;
+        total.energy /= count;
+        total.variance = (total.variance / count - total.energy * total.energy).max(0.0);
+        total.gradient.iter_mut().for_each(|g| *g /= count);
+        if !total.energy.is_finite() {
+            return Err(Error::DivergedDirection {
+                iteration: self.iteration,
+                what: "mean energy of the data",
+            });
+        }
+        Ok(total)
+    }
+
+    /// Mean of the present `U` over other data, with the error of a finite sample: the model-dependent part of a
+    /// held-out cross-entropy.
+    pub fn mean_energy(&self, data: &Dataset<T>) -> Result<Measured, Error> {
+        if data.dim() != self.data.dim() {
+            let text =
+                format!("the data has {} dimensions but the model has {}", data.dim(), self.data.dim());
+            return Err(Error::Setup(text));
+        }
+        let term = self.mean_over(data.values())?;
+        Ok(Measured { value: term.energy, std_error: Some((term.variance / data.len() as f64).sqrt()) })
+    }
+
+    /// Estimates at the present state.
+    pub fn estimates(&mut self) -> Result<Estimates, Error> {
+        let data = self.full_data_term()?;
+        let n = self.data.len() as f64;
+        let data_energy = Measured { value: data.energy, std_error: Some((data.variance / n).sqrt()) };
+        let (walkers, sums) = (self.sampler.walkers(), self.sampler.sums());
+        let p = normalise(walkers.log_weights());
+        let families = Families::new(walkers.ancestors(), &p);
+        let weighted = self.algorithm.is_weighted();
+        let log_z = self.sampler.log_z().filter(|_| weighted).map(|value| {
+            let std_error = families.log_z_std_error(self.scheme, walkers.resamplings());
+            Measured { value, std_error: Some(std_error) }
+        });
+        let log_z_exact = self.energy.exact().map(|e| e.log_z());
+        let cross_entropy = log_z.map(|z| Measured {
+            value: z.value + data.energy,
+            std_error: add_errors(z.std_error, data_energy.std_error),
+        });
+        let cross_entropy_exact = log_z_exact.map(|z| z + data.energy);
+        let modes = self.energy.modes();
+        let walker_masses = modes.map(|modes| {
+            let count = modes.count();
+            let mut r = vec![0.0; walkers.len() * count];
+            let rows = 1024;
+            for (x, r) in walkers.positions().chunks(rows * walkers.dim()).zip(r.chunks_mut(rows * count)) {
+                modes.memberships(x, r);
+            }
+            (0..count)
+                .map(|k| {
+                    let mass = families.mean(|i| r[i * count + k]);
+                    Measured { std_error: mass.std_error.filter(|_| weighted), ..mass }
+                })
+                .collect()
+        });
+        let mut model = vec![0.0; self.trained.len()];
+        sums.mean_gradient(&mut model);
+        let direction: Vec<f64> = model.iter().zip(&data.gradient).map(|(m, d)| m - d).collect();
+        let truth = self.truth;
+        Ok(Estimates {
+            iteration: self.iteration,
+            log_z,
+            log_z_exact,
+            data_energy,
+            cross_entropy,
+            cross_entropy_exact,
+            kl: truth.and_then(|t| cross_entropy.map(|h| h.value - t)),
+            kl_exact: truth.and_then(|t| cross_entropy_exact.map(|h| h - t)),
+            ess: sums.ess(),
+            weight_entropy: sums.entropy(),
+            acceptance: Some(self.last[0]).filter(|a| a.is_finite()),
+            step_size: self.step_size,
+            gradient_norm: self.norm(&direction),
+            step_scale: self.last[2],
+            resamplings: walkers.resamplings(),
+            distinct_ancestors: walkers.distinct_ancestors() as u64,
+            masses: modes.map(|m| m.masses()),
+            means: modes.map(|m| m.means()),
+            walker_masses,
+        })
+    }
+
+    /// `n` equal-weight samples of the present model, drawn from the weighted walkers.
+    pub fn equal_weight_samples(&self, n: usize) -> Vec<T> {
+        let (walkers, random) = (self.sampler.walkers(), self.sampler.random());
+        let p = normalise(walkers.log_weights());
+        let picks = self.scheme.ancestors(&p, n, &random, self.iteration, Purpose::Draw);
+        let d = walkers.dim();
+        let row = |i: &u64| walkers.positions()[*i as usize * d..(*i as usize + 1) * d].to_vec();
+        picks.iter().flat_map(row).collect()
+    }
+}

@@ -1,0 +1,108 @@
+//! What a run is made of, and where its walkers begin.
+
+use crate::algorithm::{Algorithm, SelfInteractionRule};
+use crate::data::Dataset;
+use crate::energy::{Energy, Stratification};
+use crate::error::Error;
+use crate::kernel::{Kernel, StepSize};
+use crate::optimizer::{Optimizer, Rule};
+use crate::random::{Purpose, Random};
+use crate::real::Real;
+use crate::resampling::{Scheme, Thresholds, Trigger};
+use crate::walkers::Walkers;
+
+/// Everything a run is made of. Start from [`Setup::new`] and change what you like.
+#[derive(Clone, Debug)]
+pub struct Setup<T, E> {
+    /// The model, at its initial parameters.
+    pub energy: E,
+    /// The data.
+    pub data: Dataset<T>,
+    /// Which algorithm.
+    pub algorithm: Algorithm,
+    /// Leave-one-out or the paper's rule; `None` chooses leave-one-out where the energy offers gradients of single walkers.
+    pub self_interaction: Option<SelfInteractionRule>,
+    /// How walkers move.
+    pub kernel: Kernel,
+    /// Time step of the kernel.
+    pub step_size: StepSize,
+    /// How parameters move.
+    pub optimizer: Optimizer,
+    /// Limit on the variance of `U_{k+1} - U_k` over the walkers: longer parameter steps are shortened.
+    pub trust_region: Option<f64>,
+    /// How ancestors are drawn.
+    pub scheme: Scheme,
+    /// When to resample.
+    pub trigger: Trigger,
+    /// Number of walkers.
+    pub walkers: usize,
+    /// Walkers that move per iteration (Algorithm 2); all if `None`.
+    pub batch: Option<usize>,
+    /// Data points used per iteration; all if `None`.
+    pub data_batch: Option<usize>,
+    /// How initial walkers are spread over the modes.
+    pub start: Stratification,
+    /// Initial walkers and their `log Z`, for models that cannot be sampled exactly.
+    pub initial: Option<(Vec<T>, Option<f64>)>,
+    /// Cross-entropy of the truth on the same data, where known: gives KL divergences.
+    pub truth: Option<f64>,
+    /// Seed of all random numbers.
+    pub seed: u64,
+    /// Threads; 0 means one per core. Results do not depend on it.
+    pub threads: usize,
+}
+
+impl<T: Real, E: Energy<T>> Setup<T, E> {
+    /// Jarzynski with 10 000 walkers, ULA with h = 0.1, a plain gradient step of 0.01 and systematic resampling below half the ESS.
+    pub fn new(energy: E, data: Dataset<T>) -> Self {
+        let params = energy.params().len();
+        Setup {
+            energy,
+            data,
+            algorithm: Algorithm::Jarzynski,
+            self_interaction: None,
+            kernel: Kernel::ula(),
+            step_size: StepSize::fixed(0.1),
+            optimizer: Optimizer::new(Rule::Gradient, vec![0.01; params]),
+            trust_region: None,
+            scheme: Scheme::Systematic,
+            trigger: Trigger::EssBelow(Thresholds::constant(0.5)),
+            walkers: 10_000,
+            batch: None,
+            data_batch: None,
+            start: Stratification::Stratified,
+            initial: None,
+            truth: None,
+            seed: 1,
+            threads: 0,
+        }
+    }
+}
+
+/// Initial walkers of an algorithm: exact samples of the model, or data points (all of them if the numbers
+/// agree, random ones otherwise).
+pub(super) fn start<T: Real, E: Energy<T>>(
+    energy: &E,
+    data: &Dataset<T>,
+    algorithm: Algorithm,
+    walkers: usize,
+    stratification: Stratification,
+    random: &Random,
+) -> Result<Walkers<T>, Error> {
+    let dim = energy.dim();
+    if algorithm.starts_at_data() {
+        let pick = |i: usize| match data.len() == walkers {
+            true => i,
+            false => random.below(0, i as u64, Purpose::Start, data.len() as u64) as usize,
+        };
+        let positions = (0..walkers).flat_map(|i| data.row(pick(i)).iter().copied()).collect();
+        return Ok(Walkers::new(dim, positions, None));
+    }
+    let Some(exact) = energy.exact() else {
+        let text = "the model cannot be sampled exactly at its initial parameters: give initial walkers and their log Z";
+        return Err(Error::Setup(text.into()));
+    };
+    let mut positions = vec![T::ZERO; walkers * dim];
+    exact.sample(0..walkers as u64, walkers as u64, stratification, random, &mut positions);
+    Ok(Walkers::new(dim, positions, Some(exact.log_z())))
+}
