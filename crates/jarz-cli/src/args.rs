@@ -1,6 +1,7 @@
 //! The arguments.
 
-use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
+use crate::reproduce::Scale;
+use clap::{Args as ClapArgs, Parser, Subcommand};
 use std::path::PathBuf;
 
 /// Train energy-based models on the true cross-entropy, with walkers weighted by Jarzynski's equality.
@@ -128,8 +129,8 @@ pub struct ReproduceArgs {
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Size of the experiment
-    #[arg(long, value_enum, default_value_t = ScaleArg::Quick)]
-    pub scale: ScaleArg,
+    #[arg(long, value_enum, default_value_t = Scale::Quick)]
+    pub scale: Scale,
     /// Repeat with so many seeds [default: the experiment's own number]
     #[arg(long, value_name = "R")]
     pub runs: Option<usize>,
@@ -142,13 +143,4 @@ pub struct ReproduceArgs {
     /// Overwrite results of another experiment
     #[arg(long)]
     pub force: bool,
-}
-
-/// Size of an experiment.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum ScaleArg {
-    /// Minutes on a laptop
-    Quick,
-    /// As in the paper
-    Paper,
 }

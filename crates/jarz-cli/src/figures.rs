@@ -3,7 +3,7 @@
 use crate::error::CliError;
 use jarz_figures::{Dash, Figure, Marker, Panel, Report, Scale, Section, Series};
 use jarz_run::config::{AlgorithmKind, DataConfig, TriggerName};
-use jarz_run::{Config, Row, Summary, read_config, read_metrics};
+use jarz_run::{Config, Row, Summary, read_config, read_metrics, read_summary};
 use std::path::{Path, PathBuf};
 
 /// Most modes that are drawn one by one.
@@ -19,8 +19,7 @@ const LOW_ACCEPTANCE: f64 = 0.5;
 pub fn draw_run(folder: &Path) -> Result<Vec<PathBuf>, CliError> {
     let config = read_config(folder)?;
     let rows = read_metrics(&folder.join("metrics.jsonl"))?;
-    let summary: Option<Summary> =
-        std::fs::read(folder.join("summary.json")).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+    let summary = read_summary(folder);
     let figure = training(&config, &rows);
     let figures = folder.join("figures");
     figure.save(&figures, "training")?;

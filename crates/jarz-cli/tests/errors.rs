@@ -90,8 +90,7 @@ fn folders() {
     j.write("small.toml", SMALL);
     j.write("file", "I am a file");
     j.fails(&["train", "small.toml", "--out", "file/run"], &["file/run"]);
-    // A full disk: /dev/full cannot be a folder, but a folder without room can be simulated by a missing permission only as a
-    // plain user; what a full disk does to checkpoints is tested with them.
+    // A place where nothing can be created. (Full disks are tested with the checkpoints.)
     let out = j.run(&["train", "small.toml", "--out", "/proc/run"]);
     assert_eq!(out.status.code(), Some(1));
 }

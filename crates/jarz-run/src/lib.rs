@@ -24,5 +24,5 @@ pub use metrics::{Row, read_metrics};
 pub use problem::read_points;
 pub use runs::{Many, resume_runs, train_runs};
 pub use sample::{Evaluation, SampleRequest, Samples, evaluate, sample};
-pub use summary::{RunsSummary, Summary};
+pub use summary::{RunsSummary, Summary, read_summary};
 pub use train::{Session, resume, train};

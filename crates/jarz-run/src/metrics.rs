@@ -87,8 +87,6 @@ pub struct MetricsWriter {
     path: PathBuf,
     file: File,
     clock: Clock,
-    /// The last estimates seen.
-    pub last: Option<Estimates>,
 }
 
 impl MetricsWriter {
@@ -105,7 +103,7 @@ impl MetricsWriter {
         }
         let file =
             OpenOptions::new().create(true).append(true).open(path).map_err(FileError::at("open", path))?;
-        Ok(MetricsWriter { path: path.into(), file, clock, last: None })
+        Ok(MetricsWriter { path: path.into(), file, clock })
     }
 }
 
@@ -117,7 +115,6 @@ impl Observer for MetricsWriter {
         // One write per row, so that a killed process leaves at most one torn row at the end.
         let written = self.file.write_all(text.as_bytes());
         written.map_err(|e| FileError::at("write", &self.path)(e).to_string())?;
-        self.last = Some(estimates.clone());
         Ok(())
     }
 }

@@ -4,7 +4,7 @@ use crate::config::Config;
 use crate::error::RunError;
 use crate::folder::{RunFolder, is_run, read_config};
 use crate::problem::{check_unchanged, resolve};
-use crate::summary::{RunsSummary, Summary};
+use crate::summary::{RunsSummary, Summary, read_summary};
 use crate::train::{Session, resume, train};
 use jarz::{Observer, StopReason};
 use std::path::Path;
@@ -74,9 +74,4 @@ fn go(config: &Config, folder: &RunFolder, many: Many<'_>) -> Result<RunsSummary
         .ok_or_else(|| RunError::Impossible("there are no runs to summarise".into()))?;
     folder.write_json("summary.json", &summary)?;
     Ok(summary)
-}
-
-/// The summary of a run folder, if it has a readable one.
-fn read_summary(folder: &Path) -> Option<Summary> {
-    serde_json::from_str(&std::fs::read_to_string(folder.join("summary.json")).ok()?).ok()
 }

@@ -3,6 +3,7 @@
 use jarz::estimate::over_runs;
 use jarz::{Algorithm, Estimates, Measured, StopReason};
 use serde::{Deserialize, Serialize};
+use std::path::Path;
 
 /// The final figures of a run. Numbers that an algorithm does not have are null.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -148,4 +149,9 @@ impl RunsSummary {
             means,
         })
     }
+}
+
+/// The summary of a run folder; none if it has not been written or makes no sense.
+pub fn read_summary(folder: &Path) -> Option<Summary> {
+    serde_json::from_slice(&std::fs::read(folder.join("summary.json")).ok()?).ok()
 }

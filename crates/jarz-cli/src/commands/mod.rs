@@ -5,9 +5,9 @@ mod init;
 mod sample;
 mod train;
 
-use crate::args::{Args, Command, ReproduceArgs, ScaleArg};
+use crate::args::{Args, Command, ReproduceArgs};
 use crate::error::CliError;
-use crate::reproduce::{self, ReproduceOptions, Scale};
+use crate::reproduce::{self, ReproduceOptions};
 use crate::ui::Ui;
 use clap::CommandFactory;
 use std::path::PathBuf;
@@ -45,10 +45,7 @@ fn reproduce(args: ReproduceArgs, ui: &Ui) -> Result<(), CliError> {
     let options = ReproduceOptions {
         out: args.out.unwrap_or_else(|| PathBuf::from("runs").join(stem)),
         name: args.name,
-        scale: match args.scale {
-            ScaleArg::Quick => Scale::Quick,
-            ScaleArg::Paper => Scale::Paper,
-        },
+        scale: args.scale,
         runs: args.runs,
         seed: args.seed,
         threads: args.threads,

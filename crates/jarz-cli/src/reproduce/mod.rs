@@ -105,7 +105,7 @@ fn run_one(
             )));
         }
         let is_finished = |s: &Summary| s.stop_reason == jarz::StopReason::Finished.name();
-        if results::read_summary(folder).as_ref().is_some_and(is_finished) {
+        if jarz_run::read_summary(folder).as_ref().is_some_and(is_finished) {
             ui.say(&format!("{label}: finished before, kept"));
             return Ok(true);
         }

@@ -6,7 +6,7 @@ use crate::error::CliError;
 use jarz::estimate::over_runs;
 use jarz::{Dataset, Measured, Mixture, Real};
 use jarz_run::config::{AlgorithmKind, DataConfig, Precision};
-use jarz_run::{Config, Row, RunError, Summary, read_metrics};
+use jarz_run::{Config, Row, RunError, Summary, read_metrics, read_summary};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -59,11 +59,6 @@ pub fn collect(out: &Path, plan: &Plan) -> Result<Vec<VariantResult>, CliError> 
         })
     };
     plan.variants.iter().map(of_variant).collect()
-}
-
-/// The summary of a run folder; none if it has not been written or makes no sense.
-pub fn read_summary(folder: &Path) -> Option<Summary> {
-    serde_json::from_slice(&std::fs::read(folder.join("summary.json")).ok()?).ok()
 }
 
 fn read_run(folder: &Path, config: &Config) -> Result<RunResult, CliError> {
