@@ -7,7 +7,7 @@ use super::{Energy, Exact, Modes, ParamGroup, PerWalker, Stratification};
 use crate::random::math::{exp_f64, ln_f64};
 use crate::random::{Purpose, Random};
 use crate::real::{Real, sum_lanes, sum_pairs};
-use crate::simd::{Isa, LANES, multiversion};
+use crate::simd::{Isa, LANES, Simd, Vector, dispatch, multiversion};
 use std::ops::Range;
 
 /// Gaussian mixture with trained means and log-masses and a common, fixed width `sigma`.
@@ -126,44 +126,37 @@ multiversion! {
     }
 }
 
-multiversion! {
-    /// Turns `parts` (mode by mode) into responsibilities; `energy = -log sum_k exp(parts_k)`.
-    fn soft_max(modes: usize, parts: &mut [f64], energy: &mut [f64]) {
-        let padded = energy.len();
-        for start in (0..padded).step_by(LANES) {
-            let mut top = [f64::NEG_INFINITY; LANES];
-            for k in 0..modes {
-                let part = &parts[k * padded + start..][..LANES];
-                for l in 0..LANES {
-                    top[l] = if part[l] > top[l] { part[l] } else { top[l] };
-                }
-            }
-            let mut sum = [0.0; LANES];
-            for k in 0..modes {
-                let part = &mut parts[k * padded + start..][..LANES];
-                let mut shifted = [0.0; LANES];
-                for l in 0..LANES {
-                    shifted[l] = part[l] - top[l];
-                }
-                let e = exp_f64(shifted);
-                for l in 0..LANES {
-                    // What is lost in rounding anyway is zero, so that nothing below has to handle denormal numbers.
-                    part[l] = if e[l] > NEGLIGIBLE { e[l] } else { 0.0 };
-                    sum[l] += part[l];
-                }
-            }
-            let log = ln_f64(sum);
-            for l in 0..LANES {
-                energy[start + l] = -(top[l] + log[l]);
-            }
-            for k in 0..modes {
-                let part = &mut parts[k * padded + start..][..LANES];
-                for l in 0..LANES {
-                    part[l] /= sum[l];
-                }
-            }
+/// Turns `parts` (mode by mode) into responsibilities; `energy = -log sum_k exp(parts_k)`.
+#[inline(always)]
+fn soft_max_panels<S: Simd>(modes: usize, parts: &mut [f64], energy: &mut [f64]) {
+    let padded = energy.len();
+    let (energy, _) = energy.as_chunks_mut::<LANES>();
+    let at = |k: usize, panel: usize| k * padded / LANES + panel;
+    let (parts, _) = parts.as_chunks_mut::<LANES>();
+    for (panel, energy) in energy.iter_mut().enumerate() {
+        let mut top = S::D::splat(f64::NEG_INFINITY);
+        for k in 0..modes {
+            let part = S::D::load(&parts[at(k, panel)]);
+            top = part.if_greater(top, part, top);
+        }
+        let mut sum = S::D::splat(0.0);
+        for k in 0..modes {
+            let e = exp_f64::<S>(S::D::load(&parts[at(k, panel)]) - top);
+            // What is lost in rounding anyway is zero, so that nothing below has to handle denormal numbers.
+            let e = e.if_greater(S::D::splat(NEGLIGIBLE), e, S::D::splat(0.0));
+            e.store(&mut parts[at(k, panel)]);
+            sum = sum + e;
+        }
+        (S::D::splat(0.0) - (top + ln_f64::<S>(sum))).store(energy);
+        for k in 0..modes {
+            let part = &mut parts[at(k, panel)];
+            S::D::load(part).div(sum).store(part);
         }
     }
+}
+
+dispatch! {
+    fn soft_max{}{}(modes: usize, parts: &mut [f64], energy: &mut [f64]) = soft_max_panels
 }
 
 multiversion! {
