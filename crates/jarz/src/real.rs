@@ -1,8 +1,10 @@
 //! The scalar type of the walkers' positions: `f32` for speed, `f64` for the last digit.
 //! Energies and log-weights are `f64` whatever the positions are.
 
-use crate::random::normal::{Stream, four_f32, two_f64};
-use crate::simd::{LANES, Simd, Vector};
+use crate::energy::mixture::panels::MixtureKernels;
+use crate::random::Key;
+use crate::random::normal::{Stream, four_f32, normal_rows, two_f64};
+use crate::simd::{Isa, LANES, Simd, Vector};
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -22,6 +24,7 @@ pub trait Real:
     + Div<Output = Self>
     + Neg<Output = Self>
     + AddAssign
+    + MixtureKernels
 {
     /// Name used in configurations and files.
     const NAME: &'static str;
@@ -46,6 +49,9 @@ pub trait Real:
         dim.div_ceil(Self::NORMALS_PER_BLOCK) * Self::NORMALS_PER_BLOCK
     }
 
+    /// Fills rows of standard normals (see [`crate::random::Random::normal_rows`]).
+    #[doc(hidden)]
+    fn normal_rows(isa: Isa, key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]);
     /// 16 such numbers on an instruction set.
     #[doc(hidden)]
     type V<S: Simd>: Vector<Scalar = Self>;
@@ -107,6 +113,9 @@ macro_rules! real {
             #[inline(always)]
             fn is_finite(self) -> bool {
                 <$t>::is_finite(self)
+            }
+            fn normal_rows(isa: Isa, key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]) {
+                normal_rows(isa, key, walkers, dim, out)
             }
             type V<S: Simd> = S::$vector;
             #[inline(always)]

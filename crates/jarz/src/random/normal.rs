@@ -45,8 +45,8 @@ impl<S: Simd> Stream<S> {
 /// Two Box-Muller pairs from four words.
 #[inline(always)]
 pub(crate) fn four_f32<S: Simd>(words: [S::W; 4], scale: S::F) -> [S::F; 4] {
-    let [w0, w1, w2, w3] = words.map(|w| S::low(w));
-    let ([a, b], [c, d]) = (pair_f32::<S>(w0, w1, scale), pair_f32::<S>(w2, w3, scale));
+    let [a, b] = pair_f32::<S>(S::low(words[0]), S::low(words[1]), scale);
+    let [c, d] = pair_f32::<S>(S::low(words[2]), S::low(words[3]), scale);
     [a, b, c, d]
 }
 

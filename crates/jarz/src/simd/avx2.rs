@@ -115,17 +115,17 @@ impl Vector for F {
     #[inline(always)]
     unsafe fn load_columns(base: *const f32, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {
-            let mask = first_four(columns);
-            let row = |l: usize| {
-                let from = base.add(at[l]);
-                if columns == 4 { _mm_loadu_ps(from) } else { _mm_maskload_ps(from, mask) }
-            };
             let mut out = [F::splat(0.0); 4];
             for half in 0..2 {
-                let two = |k: usize| _mm256_set_m128(row(8 * half + k + 4), row(8 * half + k));
-                let columns = transpose([two(0), two(1), two(2), two(3)]);
+                let at = &at[8 * half..8 * half + 8];
+                let rows = transpose([
+                    two_rows(base, at[0], at[4], columns),
+                    two_rows(base, at[1], at[5], columns),
+                    two_rows(base, at[2], at[6], columns),
+                    two_rows(base, at[3], at[7], columns),
+                ]);
                 for c in 0..4 {
-                    out[c].0[half] = columns[c];
+                    out[c].0[half] = rows[c];
                 }
             }
             out
@@ -136,7 +136,7 @@ impl Vector for F {
         unsafe {
             let mask = first_four(columns);
             for half in 0..2 {
-                let rows = transpose(values.map(|v| v.0[half]));
+                let rows = transpose([values[0].0[half], values[1].0[half], values[2].0[half], values[3].0[half]]);
                 for k in 0..4 {
                     let parts = [_mm256_castps256_ps128(rows[k]), _mm256_extractf128_ps::<1>(rows[k])];
                     for lane in 0..2 {
@@ -159,19 +159,45 @@ unsafe fn first_four(columns: usize) -> __m128i {
     unsafe { _mm_cmpgt_epi32(_mm_set1_epi32(columns as i32), _mm_set_epi32(3, 2, 1, 0)) }
 }
 
+/// Up to four numbers of two rows, one per 128-bit lane.
+#[inline(always)]
+unsafe fn two_rows(base: *const f32, first: usize, second: usize, columns: usize) -> __m256 {
+    unsafe {
+        let (a, b) = (base.add(first), base.add(second));
+        if columns == 4 {
+            _mm256_set_m128(_mm_loadu_ps(b), _mm_loadu_ps(a))
+        } else {
+            let mask = first_four(columns);
+            _mm256_set_m128(_mm_maskload_ps(b, mask), _mm_maskload_ps(a, mask))
+        }
+    }
+}
+
+/// Up to four numbers of a row.
+#[inline(always)]
+unsafe fn wide_row(from: *const f64, columns: usize) -> __m256d {
+    unsafe {
+        if columns == 4 {
+            _mm256_loadu_pd(from)
+        } else {
+            _mm256_maskload_pd(from, _mm256_cvtepi32_epi64(first_four(columns)))
+        }
+    }
+}
+
 /// Transposes the 4 x 4 matrices in the 128-bit lanes.
 #[inline(always)]
 unsafe fn transpose(z: [__m256; 4]) -> [__m256; 4] {
     unsafe {
-        let pd = |v| _mm256_castps_pd(v);
-        let ps = |v| _mm256_castpd_ps(v);
-        let (t0, t1) = (pd(_mm256_unpacklo_ps(z[0], z[1])), pd(_mm256_unpackhi_ps(z[0], z[1])));
-        let (t2, t3) = (pd(_mm256_unpacklo_ps(z[2], z[3])), pd(_mm256_unpackhi_ps(z[2], z[3])));
+        let t0 = _mm256_castps_pd(_mm256_unpacklo_ps(z[0], z[1]));
+        let t1 = _mm256_castps_pd(_mm256_unpackhi_ps(z[0], z[1]));
+        let t2 = _mm256_castps_pd(_mm256_unpacklo_ps(z[2], z[3]));
+        let t3 = _mm256_castps_pd(_mm256_unpackhi_ps(z[2], z[3]));
         [
-            ps(_mm256_unpacklo_pd(t0, t2)),
-            ps(_mm256_unpackhi_pd(t0, t2)),
-            ps(_mm256_unpacklo_pd(t1, t3)),
-            ps(_mm256_unpackhi_pd(t1, t3)),
+            _mm256_castpd_ps(_mm256_unpacklo_pd(t0, t2)),
+            _mm256_castpd_ps(_mm256_unpackhi_pd(t0, t2)),
+            _mm256_castpd_ps(_mm256_unpacklo_pd(t1, t3)),
+            _mm256_castpd_ps(_mm256_unpackhi_pd(t1, t3)),
         ]
     }
 }
@@ -197,16 +223,17 @@ impl Vector for D {
     #[inline(always)]
     unsafe fn load_columns(base: *const f64, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {
-            let mask = _mm256_cvtepi32_epi64(first_four(columns));
-            let row = |l: usize| {
-                let from = base.add(at[l]);
-                if columns == 4 { _mm256_loadu_pd(from) } else { _mm256_maskload_pd(from, mask) }
-            };
             let mut out = [D::splat(0.0); 4];
             for q in 0..4 {
-                let columns = transpose_wide([row(4 * q), row(4 * q + 1), row(4 * q + 2), row(4 * q + 3)]);
+                let at = &at[4 * q..4 * q + 4];
+                let rows = transpose_wide([
+                    wide_row(base.add(at[0]), columns),
+                    wide_row(base.add(at[1]), columns),
+                    wide_row(base.add(at[2]), columns),
+                    wide_row(base.add(at[3]), columns),
+                ]);
                 for c in 0..4 {
-                    out[c].0[q] = columns[c];
+                    out[c].0[q] = rows[c];
                 }
             }
             out
@@ -217,7 +244,7 @@ impl Vector for D {
         unsafe {
             let mask = _mm256_cvtepi32_epi64(first_four(columns));
             for q in 0..4 {
-                let rows = transpose_wide(values.map(|v| v.0[q]));
+                let rows = transpose_wide([values[0].0[q], values[1].0[q], values[2].0[q], values[3].0[q]]);
                 for k in 0..4 {
                     let to = base.add(at[4 * q + k]);
                     if columns == 4 {

@@ -68,19 +68,12 @@ impl Vector for F {
     #[inline(always)]
     unsafe fn load_columns(base: *const f32, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {
-            let mask = ((1u32 << columns) - 1) as u8;
-            let row = |l: usize| {
-                let from = base.add(at[l]);
-                if columns == 4 { _mm_loadu_ps(from) } else { _mm_maskz_loadu_ps(mask, from) }
-            };
-            // Lane L of `four(k)` is row 4 L + k.
-            let four = |k: usize| {
-                let v = _mm512_castps128_ps512(row(k));
-                let v = _mm512_insertf32x4::<1>(v, row(k + 4));
-                let v = _mm512_insertf32x4::<2>(v, row(k + 8));
-                _mm512_insertf32x4::<3>(v, row(k + 12))
-            };
-            transpose([four(0), four(1), four(2), four(3)])
+            transpose([
+                four_rows(base, at, 0, columns),
+                four_rows(base, at, 1, columns),
+                four_rows(base, at, 2, columns),
+                four_rows(base, at, 3, columns),
+            ])
         }
     }
     #[inline(always)]
@@ -109,19 +102,53 @@ impl Vector for F {
     }
 }
 
+/// Up to four numbers of a row.
+#[inline(always)]
+unsafe fn row(from: *const f32, columns: usize) -> __m128 {
+    unsafe {
+        if columns == 4 { _mm_loadu_ps(from) } else { _mm_maskz_loadu_ps(((1u32 << columns) - 1) as u8, from) }
+    }
+}
+
+/// Up to four numbers of four rows: lane `i` belongs to row `4 i + k`.
+#[inline(always)]
+unsafe fn four_rows(base: *const f32, at: &[usize; LANES], k: usize, columns: usize) -> __m512 {
+    unsafe {
+        let v = _mm512_castps128_ps512(row(base.add(at[k]), columns));
+        let v = _mm512_insertf32x4::<1>(v, row(base.add(at[k + 4]), columns));
+        let v = _mm512_insertf32x4::<2>(v, row(base.add(at[k + 8]), columns));
+        _mm512_insertf32x4::<3>(v, row(base.add(at[k + 12]), columns))
+    }
+}
+
+/// Up to four numbers of two rows.
+#[inline(always)]
+unsafe fn two_rows(base: *const f64, first: usize, second: usize, columns: usize) -> __m512d {
+    unsafe {
+        let (a, b) = (base.add(first), base.add(second));
+        let mask = ((1u32 << columns) - 1) as u8;
+        let (a, b) = if columns == 4 {
+            (_mm256_loadu_pd(a), _mm256_loadu_pd(b))
+        } else {
+            (_mm256_maskz_loadu_pd(mask, a), _mm256_maskz_loadu_pd(mask, b))
+        };
+        _mm512_insertf64x4::<1>(_mm512_castpd256_pd512(a), b)
+    }
+}
+
 /// Transposes the 4 x 4 matrices in the 128-bit lanes.
 #[inline(always)]
 unsafe fn transpose(z: [__m512; 4]) -> [F; 4] {
     unsafe {
-        let pd = |v| _mm512_castps_pd(v);
-        let ps = |v| F([_mm512_castpd_ps(v)]);
-        let (t0, t1) = (pd(_mm512_unpacklo_ps(z[0], z[1])), pd(_mm512_unpackhi_ps(z[0], z[1])));
-        let (t2, t3) = (pd(_mm512_unpacklo_ps(z[2], z[3])), pd(_mm512_unpackhi_ps(z[2], z[3])));
+        let t0 = _mm512_castps_pd(_mm512_unpacklo_ps(z[0], z[1]));
+        let t1 = _mm512_castps_pd(_mm512_unpackhi_ps(z[0], z[1]));
+        let t2 = _mm512_castps_pd(_mm512_unpacklo_ps(z[2], z[3]));
+        let t3 = _mm512_castps_pd(_mm512_unpackhi_ps(z[2], z[3]));
         [
-            ps(_mm512_unpacklo_pd(t0, t2)),
-            ps(_mm512_unpackhi_pd(t0, t2)),
-            ps(_mm512_unpacklo_pd(t1, t3)),
-            ps(_mm512_unpackhi_pd(t1, t3)),
+            F([_mm512_castpd_ps(_mm512_unpacklo_pd(t0, t2))]),
+            F([_mm512_castpd_ps(_mm512_unpackhi_pd(t0, t2))]),
+            F([_mm512_castpd_ps(_mm512_unpacklo_pd(t1, t3))]),
+            F([_mm512_castpd_ps(_mm512_unpackhi_pd(t1, t3))]),
         ]
     }
 }
@@ -189,18 +216,11 @@ impl Vector for D {
     #[inline(always)]
     unsafe fn load_columns(base: *const f64, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {
-            let mask = ((1u32 << columns) - 1) as u8;
-            let row = |l: usize| {
-                let from = base.add(at[l]);
-                if columns == 4 { _mm256_loadu_pd(from) } else { _mm256_maskz_loadu_pd(mask, from) }
-            };
             let mut out = [D([_mm512_setzero_pd(); 2]); 4];
             for half in 0..2 {
-                let two = |a: usize, b: usize| {
-                    let v = _mm512_castpd256_pd512(row(8 * half + a));
-                    _mm512_insertf64x4::<1>(v, row(8 * half + b))
-                };
-                let (z0, z1, z2, z3) = (two(0, 2), two(1, 3), two(4, 6), two(5, 7));
+                let at = &at[8 * half..8 * half + 8];
+                let (z0, z1) = (two_rows(base, at[0], at[2], columns), two_rows(base, at[1], at[3], columns));
+                let (z2, z3) = (two_rows(base, at[4], at[6], columns), two_rows(base, at[5], at[7], columns));
                 let (t0, t1) = (_mm512_unpacklo_pd(z0, z1), _mm512_unpackhi_pd(z0, z1));
                 let (t2, t3) = (_mm512_unpacklo_pd(z2, z3), _mm512_unpackhi_pd(z2, z3));
                 out[0].0[half] = _mm512_shuffle_f64x2::<0x88>(t0, t2);
@@ -218,7 +238,7 @@ impl Vector for D {
             let low = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
             let high = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
             for half in 0..2 {
-                let [c0, c1, c2, c3] = values.map(|v| v.0[half]);
+                let [c0, c1, c2, c3] = [values[0].0[half], values[1].0[half], values[2].0[half], values[3].0[half]];
                 let even = (_mm512_unpacklo_pd(c0, c1), _mm512_unpacklo_pd(c2, c3));
                 let odd = (_mm512_unpackhi_pd(c0, c1), _mm512_unpackhi_pd(c2, c3));
                 for (first, (u, v)) in [(0, even), (1, odd)] {
