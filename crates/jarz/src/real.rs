@@ -3,7 +3,7 @@
 
 use crate::energy::mixture::panels::MixtureKernels;
 use crate::random::Key;
-use crate::random::normal::{Stream, four_f32, normal_rows, two_f64};
+use crate::random::normal::{Stream, fours_f32, normal_rows, twos_f64};
 use crate::simd::{Isa, LANES, Simd, Vector};
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
@@ -63,9 +63,12 @@ pub trait Real:
     fn widen<S: Simd>(v: Self::V<S>) -> S::D;
     #[doc(hidden)]
     fn narrow<S: Simd>(v: S::D) -> Self::V<S>;
-    /// `scale` times normals 4 `quad` to 4 `quad` + 3 of each walker of the stream.
+    /// `scale` times normals 4 `quad` to 4 `quad` + 7 of each walker of the stream.
     #[doc(hidden)]
-    fn normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: Self::V<S>) -> [Self::V<S>; 4];
+    fn normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: Self::V<S>) -> [[Self::V<S>; 4]; 2];
+    /// `scale` times normals 4 `quad` to 4 `quad` + 3.
+    #[doc(hidden)]
+    fn last_normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: Self::V<S>) -> [Self::V<S>; 4];
     /// [`Real::NORMALS_PER_BLOCK`] normals (the others are zero) from the four words of 16 counters.
     #[doc(hidden)]
     fn from_words<S: Simd>(words: [S::W; 4]) -> [Self::V<S>; 4];
@@ -92,7 +95,7 @@ impl WalkerIds<'_> {
 }
 
 macro_rules! real {
-    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:expr, $narrow:expr, $quad:ident, $words:expr) => {
+    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:ident, $narrow:ident, $eight:ident, $quad:ident, $words:ident) => {
         impl Real for $t {
             const NAME: &'static str = $name;
             const ZERO: Self = 0.0;
@@ -120,29 +123,58 @@ macro_rules! real {
             type V<S: Simd> = S::$vector;
             #[inline(always)]
             fn widen<S: Simd>(v: S::$vector) -> S::D {
-                $widen(v)
+                $widen::<S>(v)
             }
             #[inline(always)]
             fn narrow<S: Simd>(v: S::D) -> S::$vector {
-                $narrow(v)
+                $narrow::<S>(v)
             }
             #[inline(always)]
-            fn normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: S::$vector) -> [S::$vector; 4] {
+            fn normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: S::$vector) -> [[S::$vector; 4]; 2] {
+                stream.$eight(quad, scale)
+            }
+            #[inline(always)]
+            fn last_normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: S::$vector) -> [S::$vector; 4] {
                 stream.$quad(quad, scale)
             }
             #[inline(always)]
             fn from_words<S: Simd>(words: [S::W; 4]) -> [S::$vector; 4] {
-                $words(words)
+                $words::<S>(words)
             }
         }
     };
 }
 
-real!(f32, "f32", 4, F, S::widen, S::narrow, quad_f32, |words| four_f32::<S>(words, S::F::splat(1.0)));
-real!(f64, "f64", 2, D, std::convert::identity, std::convert::identity, quad_f64, |words| {
-    let ([a, b], none) = (two_f64::<S>(words, S::D::splat(1.0)), S::D::splat(0.0));
+real!(f32, "f32", 4, F, widen, narrow, eight_f32, four_f32, words_to_f32);
+real!(f64, "f64", 2, D, same, same, eight_f64, four_f64, words_to_f64);
+
+#[inline(always)]
+fn widen<S: Simd>(v: S::F) -> S::D {
+    S::widen(v)
+}
+
+#[inline(always)]
+fn narrow<S: Simd>(v: S::D) -> S::F {
+    S::narrow(v)
+}
+
+#[inline(always)]
+fn same<S: Simd>(v: S::D) -> S::D {
+    v
+}
+
+#[inline(always)]
+fn words_to_f32<S: Simd>(words: [S::W; 4]) -> [S::F; 4] {
+    let [four] = fours_f32::<S, 1>(&[words], S::F::splat(1.0));
+    four
+}
+
+#[inline(always)]
+fn words_to_f64<S: Simd>(words: [S::W; 4]) -> [S::D; 4] {
+    let [[a, b]] = twos_f64::<S, 1>(&[words], S::D::splat(1.0));
+    let none = S::D::splat(0.0);
     [a, b, none, none]
-});
+}
 
 /// Adds up one group of lanes in a fixed order.
 #[inline(always)]

@@ -142,7 +142,11 @@ impl WeightSums {
 fn panel(values: &[f64], fill: f64) -> [f64; LANES] {
     match values.first_chunk() {
         Some(whole) => *whole,
-        None => std::array::from_fn(|l| values.get(l).copied().unwrap_or(fill)),
+        None => {
+            let mut padded = [fill; LANES];
+            padded[..values.len()].copy_from_slice(values);
+            padded
+        }
     }
 }
 
@@ -175,11 +179,13 @@ fn exp_and_sums<S: Simd>(values: &[f64], top: f64, weights: &mut [f64]) -> [f64;
         w.store(&mut lanes);
         out.copy_from_slice(&lanes[..out.len()]);
     }
-    sums.map(|s| {
+    let mut out = [0.0; 3];
+    for j in 0..3 {
         let mut lanes = [0.0; LANES];
-        s.store(&mut lanes);
-        sum_lanes(lanes)
-    })
+        sums[j].store(&mut lanes);
+        out[j] = sum_lanes(lanes);
+    }
+    out
 }
 
 dispatch! { fn largest{}{}(values: &[f64]) -> f64 = largest_of }

@@ -13,16 +13,31 @@ pub(crate) fn horner<V: Vector, const N: usize>(x: V, coefficients: [V::Scalar; 
     p
 }
 
+/// The same polynomial of several vectors in lockstep.
+#[inline(always)]
+fn horners<V: Vector, const M: usize, const N: usize>(x: &[V; M], coefficients: [V::Scalar; N]) -> [V; M] {
+    let mut p = [V::splat(coefficients[0]); M];
+    for i in 1..N {
+        for m in 0..M {
+            p[m] = p[m].mul_add(x[m], V::splat(coefficients[i]));
+        }
+    }
+    p
+}
+
 /// `-2 ln x` of positive normal numbers. The quotient `-2 ln(1 + f) / f` is a minimax fit of relative error 2e-7.
 #[inline(always)]
-pub(crate) fn minus_two_ln_f32<S: Simd>(x: S::F) -> S::F {
+pub(crate) fn minus_two_ln_f32<S: Simd, const M: usize>(x: &[S::F; M]) -> [S::F; M] {
     const SQRT_HALF: u32 = 0x3f35_04f3;
-    let bits = S::bits(x);
-    let over = bits - S::U::splat(SQRT_HALF);
-    let e = S::signed(S::sar(over, 23));
-    let f = S::from_bits(bits - (over & S::U::splat(0xff80_0000))) - S::F::splat(1.0);
-    let q = horner(
-        f,
+    let (mut e, mut f) = (*x, *x);
+    for m in 0..M {
+        let bits = S::bits(x[m]);
+        let over = bits - S::U::splat(SQRT_HALF);
+        e[m] = S::signed(S::sar(over, 23));
+        f[m] = S::from_bits(bits - (over & S::U::splat(0xff80_0000))) - S::F::splat(1.0);
+    }
+    let mut out = horners(
+        &f,
         [
             0.202_137_68f32,
             -0.324_451_51,
@@ -34,24 +49,36 @@ pub(crate) fn minus_two_ln_f32<S: Simd>(x: S::F) -> S::F {
             -1.999_999_9,
         ],
     );
-    f.mul_add(q, e * S::F::splat(-2.0 * std::f32::consts::LN_2))
+    for m in 0..M {
+        out[m] = f[m].mul_add(out[m], e[m] * S::F::splat(-2.0 * std::f32::consts::LN_2));
+    }
+    out
 }
 
-/// Sine and cosine for angles within a quarter turn around zero.
+/// Sines and cosines for angles within a quarter turn around zero.
 #[inline(always)]
-pub(crate) fn sin_cos_f32<V: Vector<Scalar = f32>>(t: V) -> (V, V) {
-    let tt = t * t;
-    let s = horner(tt, [-1.951_529_6e-4f32, 8.332_161e-3, -1.666_665_5e-1]);
-    let c = horner(tt, [2.443_315_7e-5f32, -1.388_731_6e-3, 4.166_664_6e-2, -0.5, 1.0]);
-    ((s * tt).mul_add(t, t), c)
+pub(crate) fn sin_cos_f32<V: Vector<Scalar = f32>, const M: usize>(t: &[V; M]) -> [[V; M]; 2] {
+    let mut tt = *t;
+    for m in 0..M {
+        tt[m] = t[m] * t[m];
+    }
+    let mut s = horners(&tt, [-1.951_529_6e-4f32, 8.332_161e-3, -1.666_665_5e-1]);
+    let c = horners(&tt, [2.443_315_7e-5f32, -1.388_731_6e-3, 4.166_664_6e-2, -0.5, 1.0]);
+    for m in 0..M {
+        s[m] = (s[m] * tt[m]).mul_add(t[m], t[m]);
+    }
+    [s, c]
 }
 
-/// Sine and cosine for angles within a quarter turn around zero.
+/// Sines and cosines for angles within a quarter turn around zero.
 #[inline(always)]
-pub(crate) fn sin_cos_f64<V: Vector<Scalar = f64>>(t: V) -> (V, V) {
-    let tt = t * t;
-    let s = horner(
-        tt,
+pub(crate) fn sin_cos_f64<V: Vector<Scalar = f64>, const M: usize>(t: &[V; M]) -> [[V; M]; 2] {
+    let mut tt = *t;
+    for m in 0..M {
+        tt[m] = t[m] * t[m];
+    }
+    let mut s = horners(
+        &tt,
         [
             1.589_690_995_211_55e-10f64,
             -2.505_076_025_340_686_3e-8,
@@ -61,8 +88,8 @@ pub(crate) fn sin_cos_f64<V: Vector<Scalar = f64>>(t: V) -> (V, V) {
             -1.666_666_666_666_663_2e-1,
         ],
     );
-    let c = horner(
-        tt,
+    let c = horners(
+        &tt,
         [
             -1.135_964_755_778_819_5e-11f64,
             2.087_572_321_298_175e-9,
@@ -74,7 +101,10 @@ pub(crate) fn sin_cos_f64<V: Vector<Scalar = f64>>(t: V) -> (V, V) {
             1.0,
         ],
     );
-    ((s * tt).mul_add(t, t), c)
+    for m in 0..M {
+        s[m] = (s[m] * tt[m]).mul_add(t[m], t[m]);
+    }
+    [s, c]
 }
 
 /// 1.5 * 2^52: its low mantissa bits hold an integer.

@@ -27,58 +27,90 @@ impl<S: Simd> Stream<S> {
         Stream(Panel::new(key.seed, S::W::load(ids), low, high))
     }
 
-    /// `scale` times normals 4 `quad` to 4 `quad` + 3 of each walker.
+    /// `scale` times normals 4 `quad` to 4 `quad` + 7 of each walker.
     #[inline(always)]
-    pub(crate) fn quad_f32(&self, quad: u32, scale: S::F) -> [S::F; 4] {
-        four_f32::<S>(self.0.words(quad), scale)
+    pub(crate) fn eight_f32(&self, quad: u32, scale: S::F) -> [[S::F; 4]; 2] {
+        fours_f32::<S, 2>(&self.0.words::<2>(quad), scale)
     }
 
     /// `scale` times normals 4 `quad` to 4 `quad` + 3 of each walker.
     #[inline(always)]
-    pub(crate) fn quad_f64(&self, quad: u32, scale: S::D) -> [S::D; 4] {
-        let [a, b] = two_f64::<S>(self.0.words(2 * quad), scale);
-        let [c, d] = two_f64::<S>(self.0.words(2 * quad + 1), scale);
+    pub(crate) fn four_f32(&self, quad: u32, scale: S::F) -> [S::F; 4] {
+        let [four] = fours_f32::<S, 1>(&self.0.words::<1>(quad), scale);
+        four
+    }
+
+    /// `scale` times normals 4 `quad` to 4 `quad` + 7 of each walker.
+    #[inline(always)]
+    pub(crate) fn eight_f64(&self, quad: u32, scale: S::D) -> [[S::D; 4]; 2] {
+        [self.four_f64(quad, scale), self.four_f64(quad + 1, scale)]
+    }
+
+    /// `scale` times normals 4 `quad` to 4 `quad` + 3 of each walker.
+    #[inline(always)]
+    pub(crate) fn four_f64(&self, quad: u32, scale: S::D) -> [S::D; 4] {
+        let [[a, b], [c, d]] = twos_f64::<S, 2>(&self.0.words::<2>(2 * quad), scale);
         [a, b, c, d]
     }
 }
 
-/// Two Box-Muller pairs from four words.
+/// Two Box-Muller pairs from four words, for `M` groups in lockstep.
 #[inline(always)]
-pub(crate) fn four_f32<S: Simd>(words: [S::W; 4], scale: S::F) -> [S::F; 4] {
-    let [a, b] = pair_f32::<S>(S::low(words[0]), S::low(words[1]), scale);
-    let [c, d] = pair_f32::<S>(S::low(words[2]), S::low(words[3]), scale);
-    [a, b, c, d]
-}
-
-#[inline(always)]
-fn pair_f32<S: Simd>(radius: S::U, angle: S::U, scale: S::F) -> [S::F; 2] {
+pub(crate) fn fours_f32<S: Simd, const M: usize>(words: &[[S::W; 4]; M], scale: S::F) -> [[S::F; 4]; M] {
     const CELL: f32 = 1.0 / 4_294_967_296.0;
-    let u = S::unsigned(radius).mul_add(S::F::splat(CELL), S::F::splat(0.5 * CELL));
-    let radius = minus_two_ln_f32::<S>(u).sqrt() * scale;
-    let radius = S::from_bits(S::bits(radius) ^ (angle.shl(1) & S::U::splat(1 << 31)));
-    let t = S::signed(angle.shl(2)) * S::F::splat(std::f32::consts::FRAC_PI_4 / 2_147_483_648.0);
-    let (sin, cos) = sin_cos_f32(t);
-    [radius * S::if_top_bit(angle, sin, cos), radius * S::if_top_bit(angle, cos, sin)]
+    let mut out = [[scale; 4]; M];
+    let (mut angles, mut radii, mut turns) = ([[S::U::splat(0); M]; 2], [[scale; M]; 2], [[scale; M]; 2]);
+    for pair in 0..2 {
+        for m in 0..M {
+            let u = S::unsigned(S::low(words[m][2 * pair]));
+            radii[pair][m] = u.mul_add(S::F::splat(CELL), S::F::splat(0.5 * CELL));
+            angles[pair][m] = S::low(words[m][2 * pair + 1]);
+            turns[pair][m] = S::signed(angles[pair][m].shl(2))
+                * S::F::splat(std::f32::consts::FRAC_PI_4 / 2_147_483_648.0);
+        }
+        radii[pair] = minus_two_ln_f32::<S, M>(&radii[pair]);
+    }
+    for pair in 0..2 {
+        let [sin, cos] = sin_cos_f32(&turns[pair]);
+        for m in 0..M {
+            let angle = angles[pair][m];
+            let radius = radii[pair][m].sqrt() * scale;
+            let radius = S::from_bits(S::bits(radius) ^ (angle.shl(1) & S::U::splat(1 << 31)));
+            out[m][2 * pair] = radius * S::if_top_bit(angle, sin[m], cos[m]);
+            out[m][2 * pair + 1] = radius * S::if_top_bit(angle, cos[m], sin[m]);
+        }
+    }
+    out
 }
 
-/// A Box-Muller pair of 52 and 50 bits from four words.
+/// A Box-Muller pair of 52 and 50 bits from four words, for `M` groups in lockstep.
 #[inline(always)]
-pub(crate) fn two_f64<S: Simd>(words: [S::W; 4], scale: S::D) -> [S::D; 2] {
+pub(crate) fn twos_f64<S: Simd, const M: usize>(words: &[[S::W; 4]; M], scale: S::D) -> [[S::D; 2]; M] {
     /// 2^52: its mantissa holds an integer.
     const INTEGER: f64 = 4_503_599_627_370_496.0;
+    const HALF: f64 = (1u64 << 49) as f64;
     let d = S::D::splat;
     let low = S::W::splat(0xffff_ffff);
-    let radius = ((words[0] & low) | words[1].shl(32)).shr(12) | S::W::splat(1f64.to_bits());
-    let angle = (words[2] & low) | words[3].shl(32);
-    // In [1, 2), shifted to (0, 1).
-    let u = S::from_wide_bits(radius) - d(1.0 - 0.5 / INTEGER);
-    let radius = (d(-2.0) * ln_f64::<S>(u)).sqrt() * scale;
-    let radius = S::from_wide_bits(S::wide_bits(radius) ^ (angle.shl(1) & S::W::splat(1 << 63)));
-    let fraction = (angle & S::W::splat((1 << 50) - 1)) | S::W::splat(INTEGER.to_bits());
-    const HALF: f64 = (1u64 << 49) as f64;
-    let t = (S::from_wide_bits(fraction) - d(INTEGER + HALF)) * d(std::f64::consts::FRAC_PI_4 / HALF);
-    let (sin, cos) = sin_cos_f64(t);
-    [radius * S::if_wide_top_bit(angle, sin, cos), radius * S::if_wide_top_bit(angle, cos, sin)]
+    let mut out = [[scale; 2]; M];
+    let (mut angles, mut radii, mut turns) = ([low; M], [scale; M], [scale; M]);
+    for m in 0..M {
+        let [w0, w1, w2, w3] = words[m];
+        let radius = ((w0 & low) | w1.shl(32)).shr(12) | S::W::splat(1f64.to_bits());
+        // In [1, 2), shifted to (0, 1).
+        radii[m] = ln_f64::<S>(S::from_wide_bits(radius) - d(1.0 - 0.5 / INTEGER));
+        angles[m] = (w2 & low) | w3.shl(32);
+        let fraction = (angles[m] & S::W::splat((1 << 50) - 1)) | S::W::splat(INTEGER.to_bits());
+        turns[m] = (S::from_wide_bits(fraction) - d(INTEGER + HALF)) * d(std::f64::consts::FRAC_PI_4 / HALF);
+    }
+    let [sin, cos] = sin_cos_f64(&turns);
+    for m in 0..M {
+        let radius = (d(-2.0) * radii[m]).sqrt() * scale;
+        let sign = angles[m].shl(1) & S::W::splat(1 << 63);
+        let radius = S::from_wide_bits(S::wide_bits(radius) ^ sign);
+        out[m][0] = radius * S::if_wide_top_bit(angles[m], sin[m], cos[m]);
+        out[m][1] = radius * S::if_wide_top_bit(angles[m], cos[m], sin[m]);
+    }
+    out
 }
 
 /// Rows of normals, rows [`Real::noise_stride`] apart.
@@ -100,12 +132,16 @@ fn rows<S: Simd, T: Real>(key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &m
         }
         let stream = Stream::<S>::new(key, &ids);
         let mut at: [usize; LANES] = std::array::from_fn(|l| (row + l) * stride);
-        for quad in 0..stride.div_ceil(4) {
+        for quad in (0..stride.div_ceil(4)).step_by(2) {
             let normals = T::normals::<S>(&stream, quad as u32, one);
-            let columns = (stride - 4 * quad).min(4);
-            // SAFETY: row `l` has `stride` numbers from `at[l]` on, of which `4 quad` are done.
-            unsafe { T::V::<S>::store_columns(normals, out.as_mut_ptr(), &at, columns) };
-            at.iter_mut().for_each(|a| *a += 4);
+            for half in 0..2 {
+                let columns = stride.saturating_sub(4 * (quad + half)).min(4);
+                if columns > 0 {
+                    // SAFETY: row `l` has `stride` numbers, and `at[l]` is that of this quad in it.
+                    unsafe { T::V::<S>::store_columns(normals[half], out.as_mut_ptr(), &at, columns) };
+                }
+                at.iter_mut().for_each(|a| *a += 4);
+            }
         }
         row += LANES;
     }

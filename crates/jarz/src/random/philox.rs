@@ -25,16 +25,19 @@ pub fn philox4x32<const ROUNDS: usize>(mut counter: [u32; 4], mut key: [u32; 2])
     counter
 }
 
-/// Philox4x32 of 16 counters, each word in the low half of a 64-bit lane (what is in the high halves does not matter).
+/// Rounds of Philox4x32 for `M` groups of 16 counters in lockstep, each word in the low half of a 64-bit lane (what is in the high halves
+/// does not matter). One group alone would leave the processor waiting for its products.
 #[inline(always)]
-fn rounds<S: Simd>(mut c: [S::W; 4], key: [u32; 2], from: u32, to: u32) -> [S::W; 4] {
+fn rounds<S: Simd, const M: usize>(c: &mut [[S::W; 4]; M], key: [u32; 2], from: u32, to: u32) {
     let (m0, m1) = (S::W::splat(MULTIPLIER_0 as u64), S::W::splat(MULTIPLIER_1 as u64));
     for round in from..to {
-        let [k0, k1] = round_key(key, round).map(|k| S::W::splat(k as u64));
-        let (p0, p1) = (S::mul_low(m0, c[0]), S::mul_low(m1, c[2]));
-        c = [p1.shr(32) ^ c[1] ^ k0, p1, p0.shr(32) ^ c[3] ^ k1, p0];
+        let key = round_key(key, round);
+        let (k0, k1) = (S::W::splat(key[0] as u64), S::W::splat(key[1] as u64));
+        for m in 0..M {
+            let (p0, p1) = (S::mul_low(m0, c[m][0]), S::mul_low(m1, c[m][2]));
+            c[m] = [p1.shr(32) ^ c[m][1] ^ k0, p1, p0.shr(32) ^ c[m][3] ^ k1, p0];
+        }
     }
-    c
 }
 
 #[inline(always)]
@@ -45,7 +48,9 @@ fn round_key(key: [u32; 2], round: u32) -> [u32; 2] {
 /// Philox4x32-10 of 16 counters.
 #[inline(always)]
 pub(crate) fn philox_panel<S: Simd>(counter: [S::W; 4], key: [u32; 2]) -> [S::W; 4] {
-    rounds::<S>(counter, key, 0, 10)
+    let mut c = [counter];
+    rounds::<S, 1>(&mut c, key, 0, 10);
+    c[0]
 }
 
 /// The counters `(block, walker, low, high)` of 16 walkers that share `low` and `high`, for any block.
@@ -69,9 +74,19 @@ impl<S: Simd> Panel<S> {
         Panel { key, low, high, product: S::mul_low(S::W::splat(MULTIPLIER_0 as u64), c0) }
     }
 
-    /// The four words of `block`, as by [`philox_panel`].
+    /// The four words of `M` blocks from `block` on, as by [`philox_panel`].
     #[inline(always)]
-    pub(crate) fn words(&self, block: u32) -> [S::W; 4] {
+    pub(crate) fn words<const M: usize>(&self, block: u32) -> [[S::W; 4]; M] {
+        let mut c = [[self.product; 4]; M];
+        for m in 0..M {
+            c[m] = self.after_three_rounds(block + m as u32);
+        }
+        rounds::<S, M>(&mut c, self.key, 3, 10);
+        c
+    }
+
+    #[inline(always)]
+    fn after_three_rounds(&self, block: u32) -> [S::W; 4] {
         let splat = |word: u32| S::W::splat(word as u64);
         // Round 0: (c0 in `product`, c1, c2, c3).
         let (high_0, c3) = wide(MULTIPLIER_0, block);
@@ -86,7 +101,6 @@ impl<S: Simd> Panel<S> {
         let key = round_key(self.key, 2);
         let (high_0, c3) = wide(MULTIPLIER_0, c0);
         let p1 = S::mul_low(splat(MULTIPLIER_1), c2);
-        let c = [p1.shr(32) ^ splat(next_1 ^ key[0]), p1, self.product ^ splat(high_0 ^ key[1]), splat(c3)];
-        rounds::<S>(c, self.key, 3, 10)
+        [p1.shr(32) ^ splat(next_1 ^ key[0]), p1, self.product ^ splat(high_0 ^ key[1]), splat(c3)]
     }
 }

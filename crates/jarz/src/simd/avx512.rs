@@ -66,6 +66,20 @@ impl Vector for F {
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), self.0[0]) }
     }
     #[inline(always)]
+    fn sums(rows: &[Self; LANES]) -> Self {
+        unsafe {
+            let mut folded = [_mm512_setzero_ps(); 4];
+            for k in 0..4 {
+                // Rows k, k + 4, k + 8, k + 12, a 128-bit lane each.
+                let (a, b) = (fold(rows[k], rows[k + 4]), fold(rows[k + 8], rows[k + 12]));
+                let (even, odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
+                folded[k] = _mm512_add_ps(even, odd);
+            }
+            let c = transpose(folded);
+            (c[0] + c[2]) + (c[1] + c[3])
+        }
+    }
+    #[inline(always)]
     unsafe fn load_columns(base: *const f32, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {
             transpose([
@@ -102,11 +116,34 @@ impl Vector for F {
     }
 }
 
+/// Adds the upper half of each vector to its lower half, and puts the two results side by side.
+#[inline(always)]
+unsafe fn fold(a: F, b: F) -> __m512 {
+    unsafe {
+        let low = _mm512_shuffle_f32x4::<0x44>(a.0[0], b.0[0]);
+        let high = _mm512_shuffle_f32x4::<0xee>(a.0[0], b.0[0]);
+        _mm512_add_ps(low, high)
+    }
+}
+
+/// The same for the sums of the two halves of vectors of doubles.
+#[inline(always)]
+unsafe fn fold_wide(a: D, b: D) -> __m512d {
+    unsafe {
+        let (a, b) = (_mm512_add_pd(a.0[0], a.0[1]), _mm512_add_pd(b.0[0], b.0[1]));
+        _mm512_add_pd(_mm512_shuffle_f64x2::<0x44>(a, b), _mm512_shuffle_f64x2::<0xee>(a, b))
+    }
+}
+
 /// Up to four numbers of a row.
 #[inline(always)]
 unsafe fn row(from: *const f32, columns: usize) -> __m128 {
     unsafe {
-        if columns == 4 { _mm_loadu_ps(from) } else { _mm_maskz_loadu_ps(((1u32 << columns) - 1) as u8, from) }
+        if columns == 4 {
+            _mm_loadu_ps(from)
+        } else {
+            _mm_maskz_loadu_ps(((1u32 << columns) - 1) as u8, from)
+        }
     }
 }
 
@@ -214,6 +251,27 @@ impl Vector for D {
         }
     }
     #[inline(always)]
+    fn sums(rows: &[Self; LANES]) -> Self {
+        unsafe {
+            let mut out = D([_mm512_setzero_pd(); 2]);
+            for half in 0..2 {
+                let rows = &rows[8 * half..8 * half + 8];
+                let mut folded = [_mm512_setzero_pd(); 2];
+                for k in 0..2 {
+                    // Rows k, k + 2, k + 4, k + 6, a 128-bit lane each.
+                    let (a, b) = (fold_wide(rows[k], rows[k + 2]), fold_wide(rows[k + 4], rows[k + 6]));
+                    let (even, odd) =
+                        (_mm512_shuffle_f64x2::<0x88>(a, b), _mm512_shuffle_f64x2::<0xdd>(a, b));
+                    folded[k] = _mm512_add_pd(even, odd);
+                }
+                let (low, high) =
+                    (_mm512_unpacklo_pd(folded[0], folded[1]), _mm512_unpackhi_pd(folded[0], folded[1]));
+                out.0[half] = _mm512_add_pd(low, high);
+            }
+            out
+        }
+    }
+    #[inline(always)]
     unsafe fn load_columns(base: *const f64, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {
             let mut out = [D([_mm512_setzero_pd(); 2]); 4];
@@ -238,7 +296,8 @@ impl Vector for D {
             let low = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
             let high = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
             for half in 0..2 {
-                let [c0, c1, c2, c3] = [values[0].0[half], values[1].0[half], values[2].0[half], values[3].0[half]];
+                let [c0, c1, c2, c3] =
+                    [values[0].0[half], values[1].0[half], values[2].0[half], values[3].0[half]];
                 let even = (_mm512_unpacklo_pd(c0, c1), _mm512_unpacklo_pd(c2, c3));
                 let odd = (_mm512_unpackhi_pd(c0, c1), _mm512_unpackhi_pd(c2, c3));
                 for (first, (u, v)) in [(0, even), (1, odd)] {
@@ -376,8 +435,7 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn if_wide_top_bit(bits: W, yes: D, mut no: D) -> D {
         for i in 0..2 {
-            no.0[i] =
-                unsafe { _mm512_mask_blend_pd(_mm512_movepi64_mask(bits.0[i]), no.0[i], yes.0[i]) };
+            no.0[i] = unsafe { _mm512_mask_blend_pd(_mm512_movepi64_mask(bits.0[i]), no.0[i], yes.0[i]) };
         }
         no
     }

@@ -75,6 +75,19 @@ impl Isa {
     }
 }
 
+/// Asks for the cache line at `address`, which need not be valid.
+#[inline(always)]
+pub(crate) fn prefetch<T>(address: *const T) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch has no effect that a program can see.
+    unsafe {
+        use std::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        _mm_prefetch::<_MM_HINT_T0>(address.cast());
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = address;
+}
+
 /// Compiles a function for every instruction set; the first argument of the result is the [`Isa`].
 macro_rules! multiversion {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $([$t:ident : $bound:path])? ($($arg:ident : $ty:ty),* $(,)?) $body:block) => {

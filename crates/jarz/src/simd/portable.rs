@@ -2,6 +2,7 @@
 
 use super::LANES;
 use super::vector::{Simd, Vector, Words, operators, registers};
+use crate::real::sum_lanes;
 
 /// Plain arrays.
 #[derive(Clone, Copy)]
@@ -63,6 +64,16 @@ macro_rules! float {
             #[inline(always)]
             fn store(self, to: &mut [$t; LANES]) {
                 *to = self.0;
+            }
+            #[inline(always)]
+            fn sums(rows: &[Self; LANES]) -> Self {
+                let mut out = [0.0; LANES];
+                for i in 0..LANES {
+                    let mut lanes = [0.0; LANES];
+                    rows[i].store(&mut lanes);
+                    out[i] = sum_lanes(lanes);
+                }
+                Self::load(&out)
             }
             #[inline(always)]
             unsafe fn load_columns(base: *const $t, at: &[usize; LANES], columns: usize) -> [Self; 4] {

@@ -28,6 +28,8 @@ pub trait Vector: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn load_part(from: &[Self::Scalar]) -> Self;
     /// Writes 16 numbers.
     fn store(self, to: &mut [Self::Scalar; LANES]);
+    /// Lane `i` of the result is the sum over the lanes of `rows[i]`, in the order of [`crate::real::sum_lanes`].
+    fn sums(rows: &[Self; LANES]) -> Self;
     /// Reads `columns` (1 to 4) neighbouring numbers of each of 16 rows and transposes them: lane `i` of result `c` is
     /// `base[at[i] + c]`. Results beyond `columns` are zero.
     ///

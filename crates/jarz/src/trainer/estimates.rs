@@ -19,22 +19,6 @@ pub(super) struct DataTerm {
 }
 
 impl<T: Real, E: Energy<T>> Trainer<T, E> {
-    /// Mean of `dU/dtheta` over the data, or over this iteration's batch of it.
-    pub(super) fn data_term(&mut self) -> Result<DataTerm, Error> {
-        match self.data_batch {
-            None => self.full_data_term(),
-            Some(m) => {
-                let (k, n) = (self.iteration, self.data.len());
-                let mut subset = std::mem::take(&mut self.subset);
-                self.sampler.random().subset(k, Purpose::DataBatch, m, n, &mut subset);
-                let mut rows = Vec::with_capacity(m * self.data.dim());
-                subset.members().iter().for_each(|&i| rows.extend_from_slice(self.data.row(i as usize)));
-                self.subset = subset;
-                self.mean_over(&rows)
-            }
-        }
-    }
-
     fn full_data_term(&mut self) -> Result<DataTerm, Error> {
         if self.full_term.is_none() {
             self.full_term = Some(self.mean_over(self.data.values())?);

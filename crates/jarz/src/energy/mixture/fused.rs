@@ -14,6 +14,7 @@ pub(super) fn parts<T: Real>(mixture: &Mixture) -> Fused<T, Mixture> {
         leave_own_out,
         advance: |from, to, step, block, ws| advance(Isa::best(), from, to, step, block, ws),
         add_param_gradient: Mixture::add_gradient,
+        add_data_gradient: Mixture::add_data_gradient,
     }
 }
 

@@ -40,6 +40,7 @@ pub struct MixtureWorkspace<T> {
     parts: Vec<[f64; LANES]>,
     coefficients: Vec<T>,
     masses: Vec<f64>,
+    ones: Vec<f64>,
     sums: Vec<T>,
 }
 
@@ -123,6 +124,14 @@ impl Mixture {
         for (padded, mean) in modes.means.chunks_exact_mut(stride).zip(self.theta.chunks_exact(d)) {
             padded.iter_mut().zip(mean).for_each(|(p, m)| *p = T::from_f64(*m));
         }
+        let padded = d.next_multiple_of(LANES);
+        modes.tilts.clear();
+        modes.tilts.resize(self.modes * padded, T::ZERO);
+        for (tilt, mean) in modes.tilts.chunks_exact_mut(padded).zip(self.theta.chunks_exact(d)) {
+            for ((t, m), origin) in tilt.iter_mut().zip(mean).zip(&self.theta) {
+                *t = T::from_f64(self.precision() * (m - origin));
+            }
+        }
         modes.distances.clear();
         modes.distances.resize(self.modes * self.modes, 0.0);
         for k in 0..self.modes {
@@ -141,16 +150,24 @@ impl Mixture {
         ws.responsibilities = kept;
     }
 
-    fn respond_to<T: Real>(
-        &self,
-        x: &[T],
-        energy: &mut [f64],
-        kept: &mut [T],
-        ws: &mut MixtureWorkspace<T>,
-    ) {
+    fn respond_to<T: Real>(&self, x: &[T], energy: &mut [f64], kept: &mut [T], ws: &mut MixtureWorkspace<T>) {
         let at = ws.prepare(self);
         ws.parts.resize(self.modes, [0.0; LANES]);
         T::evaluate(Isa::best(), &ws.prepared[at].modes, x, energy, kept, &mut ws.parts);
+    }
+
+    /// Adds `sum_i dU/dtheta(x_i)` to `out`.
+    fn add_data_gradient<T: Real>(&self, x: &[T], out: &mut [f64], ws: &mut MixtureWorkspace<T>) {
+        let rows = x.len() / self.dim;
+        let at = ws.prepare(self);
+        let mut shares = std::mem::take(&mut ws.responsibilities);
+        shares.resize(rows * self.modes, T::ZERO);
+        ws.parts.resize(self.modes, [0.0; LANES]);
+        T::share(Isa::best(), &ws.prepared[at].modes, x, &mut shares, &mut ws.parts);
+        let mut ones = std::mem::take(&mut ws.ones);
+        ones.resize(rows, 1.0);
+        self.add_gradient(x, &shares, &ones, out, ws);
+        (ws.responsibilities, ws.ones) = (shares, ones);
     }
 
     /// Responsibilities of a block, `out[i * modes + k]`.
@@ -373,3 +390,6 @@ impl<T: Real> super::Modes<T> for Mixture {
         self.responsibilities(x, out);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use crate::random::Key;
 use crate::random::math::{exp_f64, ln_f64};
 use crate::random::normal::Stream;
 use crate::real::{Real, sum_lanes};
-use crate::simd::{Isa, LANES, Simd, Vector, dispatch};
+use crate::simd::{Isa, LANES, Simd, Vector, dispatch, prefetch};
 
 /// Modes that one pass over a panel can take along.
 pub const MAX_MODES: usize = 8;
@@ -28,6 +28,8 @@ pub struct Modes<T> {
     pub precision: f64,
     /// Squared distances between means, `count` x `count`.
     pub distances: Vec<f64>,
+    /// `precision (mean_k - mean_0)`, each followed by zeros up to whole vectors.
+    pub tilts: Vec<T>,
 }
 
 /// Which rows a panel consists of. Lanes beyond `lanes` repeat the last walker: they do the same and store the same.
@@ -92,11 +94,20 @@ fn to_lanes<S: Simd>(v: S::D) -> [f64; LANES] {
 /// Turns squared distances to the modes into responsibilities; returns the energy.
 #[inline(always)]
 fn soft_max<S: Simd, T: Real>(modes: &Modes<T>, parts: &mut [[f64; LANES]]) -> S::D {
-    let (d, half) = (S::D::splat, S::D::splat(0.5 * modes.precision));
-    let mut top = d(f64::NEG_INFINITY);
+    let half = S::D::splat(0.5 * modes.precision);
     for (part, log_mass) in parts.iter_mut().zip(&modes.log_masses) {
-        let log = S::D::load(part).neg_mul_add(half, d(*log_mass));
-        log.store(part);
+        S::D::load(part).neg_mul_add(half, S::D::splat(*log_mass)).store(part);
+    }
+    S::D::splat(0.0) - normalise_parts::<S>(parts)
+}
+
+/// Turns logarithms into shares of one; returns the logarithm of their sum.
+#[inline(always)]
+fn normalise_parts<S: Simd>(parts: &mut [[f64; LANES]]) -> S::D {
+    let d = S::D::splat;
+    let mut top = d(f64::NEG_INFINITY);
+    for part in parts.iter() {
+        let log = S::D::load(part);
         top = log.if_greater(top, log, top);
     }
     let mut sum = d(0.0);
@@ -111,7 +122,7 @@ fn soft_max<S: Simd, T: Real>(modes: &Modes<T>, parts: &mut [[f64; LANES]]) -> S
     for part in parts.iter_mut() {
         (S::D::load(part) * scale).store(part);
     }
-    d(0.0) - (top + ln_f64::<S>(sum))
+    top + ln_f64::<S>(sum)
 }
 
 /// Squared distances of a panel to the modes from `first` on, as many as `out` has room for (at most [`MAX_MODES`]).
@@ -254,12 +265,28 @@ fn move_panel<S: Simd, T: Real, const K: usize, const OWN: bool>(
         let mut forward_sum = zero;
         let (mut square_sums, mut along_sums) = ([zero; MAX_MODES], [zero; MAX_MODES]);
         let (mut own_square_sums, mut own_along_sums) = ([zero; MAX_MODES], [zero; MAX_MODES]);
-        for quad in group..(group + QUADS).min(stride / 4) {
+        let end = (group + QUADS).min(stride / 4);
+        let mut later = [zero; 4];
+        for quad in group..end {
             let columns = (dim - 4 * quad).min(4);
             let at = unsafe { arrays.x.as_mut_ptr().add(4 * quad) };
             // SAFETY: `starts` was checked, and no more columns are read than there are.
             let mut x = unsafe { T::V::<S>::load_columns(at, &starts, columns) };
-            let mut noise = T::normals::<S>(&stream, quad as u32, scale);
+            // Panels do not walk through memory in regular steps: the next rows have to be asked for.
+            for line in 0..size_of::<T>() {
+                prefetch(at.wrapping_add(
+                    starts[0] + LANES * dim + 4 * (LANES - 1) * quad + line * 64 / size_of::<T>(),
+                ));
+            }
+            // Noise comes for two groups of four dimensions at a time.
+            let mut noise = later;
+            if (quad - group) % 2 == 0 {
+                if quad + 1 < end {
+                    [noise, later] = T::normals::<S>(&stream, quad as u32, scale);
+                } else {
+                    noise = T::last_normals::<S>(&stream, quad as u32, scale);
+                }
+            }
             for c in columns..4 {
                 noise[c] = zero;
             }
@@ -533,7 +560,8 @@ fn weigh_panels<S: Simd, T: Real>(
             for k in 0..columns {
                 let share = w * T::widen::<S>(r[k]);
                 // Nothing below has to handle denormal numbers.
-                let share = share.if_greater(S::D::splat(NEGLIGIBLE), share, S::D::splat(0.0));
+                let square = share * share;
+                let share = square.if_greater(S::D::splat(NEGLIGIBLE * NEGLIGIBLE), share, S::D::splat(0.0));
                 r[k] = T::narrow::<S>(share);
                 sums[k][0] = sums[k][0] + share;
                 sums[k][1] = sums[k][1] + T::widen::<S>(r[k]);
@@ -558,6 +586,56 @@ fn weigh_panels<S: Simd, T: Real>(
     }
 }
 
+/// Responsibilities alone, of contiguous rows. As all modes have the same width, the logarithm of their ratios is linear in `x`, and
+/// one product per mode does: `log r_k / r_0 = l_k - l_0 - precision |m_k - m_0|^2 / 2 + precision (x - m_0).(m_k - m_0)`.
+/// `parts` has a panel per mode.
+#[inline(always)]
+fn share_panels<S: Simd, T: Real>(modes: &Modes<T>, x: &[T], kept: &mut [T], parts: &mut [[f64; LANES]]) {
+    let (n, dim) = (modes.count, modes.dim);
+    let (padded, rows) = (dim.next_multiple_of(LANES), x.len() / dim);
+    let zero = T::splat::<S>(T::ZERO);
+    let origin = &modes.means[..dim];
+    for first in (0..rows).step_by(LANES) {
+        let panel = PanelRows::contiguous(first, (rows - first).min(LANES));
+        let starts = panel.starts(dim, x.len());
+        S::D::splat(0.0).store(&mut parts[0]);
+        for k in 1..n {
+            let tilt = &modes.tilts[k * padded..(k + 1) * padded];
+            let mut total = S::D::splat(0.0);
+            // As elsewhere, sums pass to `f64` after a while.
+            for column in (0..dim).step_by(4 * QUADS * LANES) {
+                let mut products = [zero; LANES];
+                let end = dim.min(column + 4 * QUADS * LANES);
+                for i in 0..LANES {
+                    let row = &x[starts[i]..starts[i] + end];
+                    let mut product = zero;
+                    for at in (column..end).step_by(LANES) {
+                        let apart = load_some::<S, T>(&row[at..]) - load_some::<S, T>(&origin[at..end]);
+                        let tilt = load_some::<S, T>(&tilt[at..]);
+                        product = apart.mul_add(tilt, product);
+                    }
+                    products[i] = product;
+                }
+                total = total + T::widen::<S>(T::V::<S>::sums(&products));
+            }
+            let ratio =
+                modes.log_masses[k] - modes.log_masses[0] - 0.5 * modes.precision * modes.distances[k * n];
+            (total + S::D::splat(ratio)).store(&mut parts[k]);
+        }
+        normalise_parts::<S>(&mut parts[..n]);
+        keep::<S, T>(&panel, &parts[..n], kept);
+    }
+}
+
+/// The first 16 numbers; zeros where they run out.
+#[inline(always)]
+fn load_some<S: Simd, T: Real>(from: &[T]) -> T::V<S> {
+    match from.first_chunk() {
+        Some(whole) => T::V::<S>::load(whole),
+        None => T::V::<S>::load_part(from),
+    }
+}
+
 /// Columns that [`sum_tile`] carries along at most, in vectors.
 const TILE: usize = 4;
 
@@ -578,11 +656,7 @@ fn sum_tile<S: Simd, T: Real, const K: usize, const V: usize>(
             weight[k] = T::splat::<S>(c[first + k]);
         }
         for v in 0..V {
-            let at = &row[v * LANES..];
-            let x = match at.first_chunk() {
-                Some(whole) => T::V::<S>::load(whole),
-                None => T::V::<S>::load_part(at),
-            };
+            let x = load_some::<S, T>(&row[v * LANES..]);
             for k in 0..K {
                 acc[k][v] = weight[k].mul_add(x, acc[k][v]);
             }
@@ -635,6 +709,9 @@ dispatch! {
         kept: &[T], weights: &[f64], modes: usize, c: &mut [T], masses: &mut [f64], rounded: &mut [f64],
     ) = weigh_panels
 }
+dispatch! {
+    fn share{T: Real}{T}(modes: &Modes<T>, x: &[T], kept: &mut [T], parts: &mut [[f64; LANES]]) = share_panels
+}
 dispatch! { fn sum_rows{T: Real}{T}(x: &[T], c: &[T], dim: usize, modes: usize, sums: &mut [T]) = sum_all }
 
 /// The kernels by scalar type: compiled once, here, and not in every crate that uses a mixture.
@@ -649,6 +726,8 @@ pub trait MixtureKernels: Sized {
         kept: &mut [Self],
         parts: &mut [[f64; LANES]],
     );
+    /// Responsibilities alone. `parts` is scratch memory, a panel per mode.
+    fn share(isa: Isa, modes: &Modes<Self>, x: &[Self], kept: &mut [Self], parts: &mut [[f64; LANES]]);
     /// Leaves the own push of contiguous walkers out of their log-weights, where they stand; at most [`MAX_MODES`] modes.
     fn leave_own_out(
         isa: Isa,
@@ -696,6 +775,9 @@ macro_rules! kernels {
                     2 => evaluate_some::<$t, 2>(isa, modes, x, u, kept, parts),
                     _ => evaluate_some::<$t, 0>(isa, modes, x, u, kept, parts),
                 }
+            }
+            fn share(isa: Isa, modes: &Modes<$t>, x: &[$t], kept: &mut [$t], parts: &mut [[f64; LANES]]) {
+                share(isa, modes, x, kept, parts)
             }
             fn leave_own_out(
                 isa: Isa,
