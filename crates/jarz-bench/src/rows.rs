@@ -70,7 +70,7 @@ impl Row {
             (Some(r), Some(low), Some(high)) if self.is_limit() => {
                 format!("{:.2}x the limit ({:.2} - {:.2})", 1.0 / r, 1.0 / high, 1.0 / low)
             }
-            (Some(r), Some(low), Some(high)) => format!("{r:.2}x faster ({low:.2} - {high:.2})"),
+            (Some(r), Some(low), Some(high)) => format!("{r:.2}x ({low:.2} - {high:.2})"),
             _ => String::new(),
         };
         if let Some(ns) = self.ns_per_walker_dimension {
@@ -86,7 +86,7 @@ impl Row {
 /// All rows as one table.
 pub fn table(rows: &[Row]) -> String {
     let ms = |value: f64| if value < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") };
-    let head = ["work", "precision", "peer", "ours ms", "peer ms", "ours against the peer (quartiles)"];
+    let head = ["work", "precision", "peer", "ours ms", "peer ms", "our speed relative to the peer (quartiles)"];
     let mut cells = vec![head.map(String::from)];
     for row in rows {
         cells.push([
