@@ -86,7 +86,8 @@ impl Row {
 /// All rows as one table.
 pub fn table(rows: &[Row]) -> String {
     let ms = |value: f64| if value < 10.0 { format!("{value:.3}") } else { format!("{value:.1}") };
-    let head = ["work", "precision", "peer", "ours ms", "peer ms", "our speed relative to the peer (quartiles)"];
+    let head =
+        ["work", "precision", "peer", "ours ms", "peer ms", "our speed relative to the peer (quartiles)"];
     let mut cells = vec![head.map(String::from)];
     for row in rows {
         cells.push([
