@@ -5,7 +5,8 @@
 //! absolute sum `S` is off by no more than `lambda sqrt(m) u S`, except with probability `2 exp(-lambda^2 / 2)` (Higham and Mary, 2019);
 //! `lambda = 6` here. A log-weight after `K` steps is a sum of `4 K` energy-like terms (two energies and two
 //! alphas a step) of `d` components each, none larger than the largest energy; a parameter is moved `K` times by a rate times
-//! the difference of two means over walkers and data, none larger than the largest coordinate.
+//! the difference of two means over walkers and data, none larger than the largest coordinate. Parameters that differ by
+//! `e` in turn shift a log-weight by up to `|e| |dU/dtheta|` a step, with `|dU/dtheta|^2 <= |x - m|^2 + 1`.
 
 use jarz::random::Subset;
 use jarz::{Purpose, Real, SelfInteractionRule, WalkerIds};
@@ -29,6 +30,8 @@ pub struct Expected {
     ess: f64,
     weight_tolerance: f64,
     theta_tolerance: f64,
+    /// What a unit of difference in the parameters does to a log-weight.
+    sensitivity: f64,
     precision: &'static str,
 }
 
@@ -90,6 +93,7 @@ pub fn prepare<T: Real>(folder: &Path, shape: &Shape) -> Result<Expected, BenchE
     Ok(Expected {
         weight_tolerance: LAMBDA * (4.0 * k * (d + 1.0)).sqrt() * u * energy.max(1.0),
         theta_tolerance: 2.0 * k * LAMBDA * rows.sqrt() * u * (MEAN_RATE * coordinate).max(MASS_RATE),
+        sensitivity: k * (2.0 * energy + 1.0).sqrt(),
         log_mean: state.sums.log_mean(),
         ess: state.sums.ess(),
         log_weights: state.walkers.log_weights,
@@ -127,12 +131,15 @@ impl Expected {
         log_mean: f64,
         ess: f64,
     ) -> Result<String, BenchError> {
-        // The largest weight is off by no more than the weights, the ESS by four times that.
+        let shift = self.theta.iter().zip(theta).map(|(a, b)| (a - b) * (a - b)).sum::<f64>().sqrt();
+        let weights = self.weight_tolerance + self.sensitivity * shift;
+        // Parameters first: how far they are off decides what the weights are allowed. The log-mean is off by no more than the
+        // log-weights, the ESS by four times that.
         let all = [
-            ("log-weights", largest_difference(&self.log_weights, log_weights), self.weight_tolerance),
             ("parameters", largest_difference(&self.theta, theta), self.theta_tolerance),
-            ("log Z", largest_difference(&[self.log_mean], &[log_mean]), self.weight_tolerance),
-            ("ESS", largest_difference(&[self.ess], &[ess]), 4.0 * self.weight_tolerance),
+            ("log-weights", largest_difference(&self.log_weights, log_weights), weights),
+            ("log Z", largest_difference(&[self.log_mean], &[log_mean]), weights),
+            ("ESS", largest_difference(&[self.ess], &[ess]), 4.0 * weights),
         ];
         let text = |(what, off, tolerance): &(&str, f64, f64)| {
             format!("{what} differ by {off:.1e} (allowed {tolerance:.1e})")
@@ -165,6 +172,7 @@ mod tests {
             ess: 0.9,
             weight_tolerance: 1e-4,
             theta_tolerance: 1e-6,
+            sensitivity: 10.0,
             precision: "f32",
         }
     }
@@ -174,16 +182,18 @@ mod tests {
         let e = expected();
         let compare = |a: &[f64], t: &[f64], z: f64, ess: f64| e.compare("p", a, t, z, ess);
         assert!(compare(&[0.50005, -0.25], &[1.0, 2.0], 0.1, 0.9).is_ok());
-        let wrong: [(&[f64], &[f64], f64, f64, &str); 6] = [
-            (&[0.5002, -0.25], &[1.0, 2.0], 0.1, 0.9, "log-weights"),
-            (&[0.5], &[1.0, 2.0], 0.1, 0.9, "log-weights"),
-            (&[f64::NAN, -0.25], &[1.0, 2.0], 0.1, 0.9, "log-weights"),
-            (&[0.5, -0.25], &[1.0, 2.00001], 0.1, 0.9, "parameters"),
-            (&[0.5, -0.25], &[1.0, 2.0], 0.2, 0.9, "log Z"),
-            (&[0.5, -0.25], &[1.0, 2.0], 0.1, 0.8, "ESS"),
+        let (weights, theta) = ([0.5, -0.25], [1.0, 2.0]);
+        let wrong = [
+            (compare(&[0.5002, -0.25], &theta, 0.1, 0.9), "log-weights"),
+            (compare(&[0.5], &theta, 0.1, 0.9), "log-weights"),
+            (compare(&[f64::NAN, -0.25], &theta, 0.1, 0.9), "log-weights"),
+            (compare(&weights, &[1.0, 2.00001], 0.1, 0.9), "parameters"),
+            (compare(&weights, &[1.0], 0.1, 0.9), "parameters"),
+            (compare(&weights, &theta, 0.2, 0.9), "log Z"),
+            (compare(&weights, &theta, 0.1, 0.8), "ESS"),
         ];
-        for (a, t, z, ess, what) in wrong {
-            let error = compare(a, t, z, ess).unwrap_err().to_string();
+        for (result, what) in wrong {
+            let error = result.unwrap_err().to_string();
             assert!(error.contains(what), "{error}");
         }
     }

@@ -141,7 +141,7 @@ fn measure(args: &Args, failures: &mut Failures) -> Result<Vec<Row>, BenchError>
     }
     if wanted("scaling") {
         rows.extend(scaling::threads(effort)?);
-        rows.extend(scaling::walkers()?);
+        rows.extend(scaling::walkers(args.quick)?);
         rows.extend(scaling::dimensions()?);
     }
     Ok(rows)

@@ -3,7 +3,7 @@
 use jarz::SelfInteractionRule;
 use serde::{Deserialize, Serialize};
 use std::process::Command;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use crate::error::BenchError;
 use crate::measure::{Comparison, median};
@@ -17,6 +17,11 @@ const FEW_POINTS: usize = 100;
 const WALKER_TABLE_DIM: usize = 10;
 /// Walkers times dimensions in the table over dimensions.
 const PRODUCT: usize = 5_000_000;
+
+/// Repeats of one size, each of at least so much timed work, unless they have taken long enough.
+const REPEATS: usize = 5;
+const LEAST: Duration = Duration::from_millis(50);
+const ENOUGH: Duration = Duration::from_millis(500);
 
 /// What a process of one size reports.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -39,11 +44,11 @@ pub fn threads(effort: Effort) -> Result<Vec<Row>, BenchError> {
     Ok(vec![Row::compared("scaling:2-threads", "f32", "ours:1-thread", Comparison::of(&pairs))])
 }
 
-/// Walkers from 10^3 to 10^7, few data points.
-pub fn walkers() -> Result<Vec<Row>, BenchError> {
+/// Walkers from 10^3 to 10^7 (`quick`: 10^6), few data points.
+pub fn walkers(quick: bool) -> Result<Vec<Row>, BenchError> {
     eprintln!("scaling over walkers, d = {WALKER_TABLE_DIM}, {FEW_POINTS} data points");
     let mut rows = Vec::new();
-    for exponent in 3..=7 {
+    for exponent in 3..=if quick { 6 } else { 7 } {
         let walkers = 10usize.pow(exponent);
         let point = in_own_process(walkers, WALKER_TABLE_DIM, FEW_POINTS)?;
         let mut row =
@@ -99,10 +104,12 @@ pub fn point(size: &str) -> Result<Point, BenchError> {
         trainer.step()?;
     }
     let bytes = resident_bytes().zip(before).map(|(after, before)| after - before);
-    drop(trainer);
-    let mut ours = Ours::<f32>::new(&shape, SelfInteractionRule::None, 0)?;
-    let times: Result<Vec<f64>, BenchError> = (0..3).map(|_| ours.time(Duration::from_millis(100))).collect();
-    Ok(Point { ms: median(times?), bytes })
+    let mut ours = Ours::starting(trainer);
+    let (begin, mut times) = (Instant::now(), Vec::new());
+    while times.len() < REPEATS && begin.elapsed() < ENOUGH {
+        times.push(ours.time(LEAST)?);
+    }
+    Ok(Point { ms: median(times), bytes })
 }
 
 /// Resident memory of this process (Linux).

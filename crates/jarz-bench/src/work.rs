@@ -134,8 +134,12 @@ pub struct Ours<T: Real> {
 impl<T: Real> Ours<T> {
     /// A trainer at its start.
     pub fn new(shape: &Shape, rule: SelfInteractionRule, threads: usize) -> Result<Self, BenchError> {
-        let trainer = Trainer::new(setup::<T>(shape, rule, threads)?)?;
-        Ok(Ours { start: trainer.state(), trainer })
+        Ok(Ours::starting(Trainer::new(setup::<T>(shape, rule, threads)?)?))
+    }
+
+    /// A trainer whose present state is the start.
+    pub fn starting(trainer: Trainer<T, Mixture>) -> Self {
+        Ours { start: trainer.state(), trainer }
     }
 
     /// The trainer.
