@@ -30,6 +30,8 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Write a commented configuration to start from
     Init(InitArgs),
+    /// Write the page of a run again, or one that compares several runs
+    Report(ReportArgs),
     /// Run an experiment of the paper ('jarz reproduce list' names them)
     Reproduce(ReproduceArgs),
     /// Print shell completions
@@ -106,6 +108,16 @@ pub struct EvaluateArgs {
     /// Name of the array in an .npz that holds several
     #[arg(long, value_name = "NAME")]
     pub array: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ReportArgs {
+    /// Folders of runs, finished or not; several are compared
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Page to write [default: report.html in the run's folder; comparison.html here for several]
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

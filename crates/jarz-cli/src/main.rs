@@ -5,7 +5,6 @@ mod commands;
 mod error;
 mod figures;
 mod reproduce;
-mod runs_figure;
 mod ui;
 
 use clap::Parser;

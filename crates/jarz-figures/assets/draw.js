@@ -186,5 +186,15 @@ jarz.draw = (() => {
     }
   });
 
-  return { paths, below, markers, names };
+  const nothing = (panel, u) => {
+    const { left, top, width, height } = u.bbox, { ctx } = u;
+    const empty = s => !s.band?.low.length && !s.y.some((y, i) => panel.drawable(panel.grids[s.grid][i], y));
+    if (!panel.data.series.every(empty)) return;
+    ctx.save();
+    Object.assign(ctx, { font: font(12 * devicePixelRatio), textBaseline: 'middle', textAlign: 'center', fillStyle: panel.theme.soft });
+    ctx.fillText('no data', left + width / 2, top + height / 2);
+    ctx.restore();
+  };
+
+  return { paths, below, markers, names, nothing };
 })();

@@ -89,7 +89,7 @@ jarz.Panel = class {
     });
     return {
       ...this.size(),
-      padding: [8, 12, 0, 0],
+      padding: [8, 20, 0, 0],
       legend: { show: false },
       scales: { x: scale('x'), y: scale('y') },
       series: [{}, ...series],
@@ -105,7 +105,7 @@ jarz.Panel = class {
       hooks: {
         drawAxes: [u => jarz.draw.below(this, u)],
         drawSeries: [(u, i) => jarz.draw.markers(this, u, this.data.series[i - 1])],
-        draw: [u => jarz.draw.names(this, u)],
+        draw: [u => jarz.draw.names(this, u), u => jarz.draw.nothing(this, u)],
         setSelect: [u => this.selected(u)],
         setCursor: [u => jarz.tip(this, u)],
       },

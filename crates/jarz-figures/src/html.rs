@@ -87,7 +87,8 @@ fn write_section(out: &mut String, section: &Section) {
             label(out, caption);
             out.push_str("<dl>\n");
             for (key, value) in pairs {
-                let _ = writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(key), escape(value));
+                let _ =
+                    writeln!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(key), escape(&minus(value)));
             }
             out.push_str("</dl>\n");
         }
@@ -138,7 +139,7 @@ fn verdicts(out: &mut String, caption: &str, rows: &[Verdict]) {
             out,
             "<tr><td>{}</td><td>{}</td><td>{}</td><td class=\"{}\"><span>{}</span> {}</td></tr>",
             escape(&row.claim),
-            escape(&row.measured),
+            escape(&minus(&row.measured)),
             escape(&row.criterion),
             row.agreement.class(),
             row.agreement.sign(),
@@ -199,8 +200,7 @@ fn table(out: &mut String, caption: &str, headers: &[String], rows: &[Vec<String
         out.push_str("<tr>");
         for c in 0..columns {
             let class = if numeric[c] { " class=\"number\"" } else { "" };
-            let text = cells.get(c).map_or(String::new(), |cell| escape(cell));
-            let text = if numeric[c] && tag == "td" { text.replace('-', "\u{2212}") } else { text };
+            let text = cells.get(c).map_or(String::new(), |cell| escape(&minus(cell)));
             let _ = write!(out, "<{tag}{class}>{text}</{tag}>");
         }
         out.push_str("</tr>\n");
@@ -216,6 +216,19 @@ fn table(out: &mut String, caption: &str, headers: &[String], rows: &[Vec<String
         row(out, "td", cells);
     }
     out.push_str("</tbody>\n</table>\n</div>\n");
+}
+
+/// The text with real minus signs before numbers.
+fn minus(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    let mut before = ' ';
+    for (i, c) in text.char_indices() {
+        let signed = text[i + c.len_utf8()..].starts_with(|d: char| d.is_ascii_digit());
+        let free = before.is_whitespace() || matches!(before, '(' | '[' | ',');
+        out.push(if c == '-' && signed && free { '\u{2212}' } else { c });
+        before = c;
+    }
+    out
 }
 
 /// Whether a cell reads as a number, perhaps with an error (`1.2 ± 0.1`), a percent sign or a dash for none.
@@ -242,4 +255,18 @@ fn data_uri(svg: &str) -> String {
         }
     }
     out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::minus;
+
+    #[test]
+    fn only_signs_become_minus_signs() {
+        assert_eq!(
+            minus("-1.5 \u{b1} 0.1, -2 (-3) 1e-5"),
+            "\u{2212}1.5 \u{b1} 0.1, \u{2212}2 (\u{2212}3) 1e-5"
+        );
+        assert_eq!(minus("leave-one-out run-01 - -x"), "leave-one-out run-01 - -x");
+    }
 }
