@@ -138,6 +138,9 @@ jarz.Panel = class {
       ticks: { stroke: () => this.theme.soft, width: 1, size: 4 },
       border: { show: true, stroke: () => this.theme.soft, width: 1 },
       label: u => this.axisLabel(u, name),
+      // The places of the ticks are ours; uPlot must only find a step that fits (one below 5 it would look up in a table).
+      space: 1,
+      incrs: (u, axis, low, high) => [Math.max(high - low, 5)],
       splits: (u, axis, low, high) => this.ticks(u, name, low, high).list.map(t => t[0]),
       filter: (u, splits) => splits,
       values: labels,

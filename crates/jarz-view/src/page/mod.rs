@@ -13,7 +13,8 @@ use jarz_figures::{Figure, Report, Section};
 use std::path::{Path, PathBuf};
 
 /// A page and its figure.
-pub(crate) struct Page {
+struct Page {
+    folder: PathBuf,
     report: Report,
     figure: Figure,
     /// Stem of the figure's files.
@@ -22,12 +23,23 @@ pub(crate) struct Page {
 
 impl Page {
     /// Writes `figures/` and `report.html`; returns their paths.
-    fn save(&self, folder: &Path) -> Result<Vec<PathBuf>, ViewError> {
-        let figures = folder.join("figures");
+    fn save(self) -> Result<Vec<PathBuf>, ViewError> {
+        let figures = self.folder.join("figures");
         self.figure.save(&figures, self.stem)?;
-        self.report.save(folder, "report")?;
         let file = |end: &str| figures.join(format!("{}.{end}", self.stem));
-        Ok(vec![file("svg"), file("png"), folder.join("report.html")])
+        let written = vec![file("svg"), file("png"), self.folder.join("report.html")];
+        let folder = self.folder.clone();
+        self.report().save(&folder, "report")?;
+        Ok(written)
+    }
+
+    /// The page with links to the files that exist beside it.
+    fn report(self) -> Report {
+        let figure = |end: &str| format!("figures/{}.{end}", self.stem);
+        let known = ["metrics.jsonl", "summary.json", "run.toml"].map(String::from);
+        let paths = known.into_iter().chain([figure("svg"), figure("png")]);
+        let paths = paths.filter(|name| self.folder.join(name).is_file()).collect();
+        self.report.section(Section::Files { caption: "In this folder:".into(), paths })
     }
 }
 
@@ -35,10 +47,10 @@ impl Page {
 pub fn report(folder: &Folder) -> Report {
     match (folder.kind(), folder.groups()) {
         (Kind::Run, [group]) => match &group.runs[..] {
-            [run] => single::page(run).report,
+            [run] => single::page(run).report(),
             _ => Report::new(group.name.clone()),
         },
-        (Kind::Repeated, [group]) => repeated::page(group).report,
+        (Kind::Repeated, [group]) => repeated::page(group).report(),
         (_, groups) => compare(groups),
     }
 }
@@ -51,7 +63,7 @@ pub fn rebuild(path: &Path) -> Result<Vec<PathBuf>, ViewError> {
         Kind::Run => draw_run(path),
         Kind::Repeated => {
             for run in folder.groups().iter().flat_map(|g| &g.runs) {
-                single::page(run).save(run.folder())?;
+                single::page(run).save()?;
             }
             draw_runs(path)
         }
@@ -61,14 +73,14 @@ pub fn rebuild(path: &Path) -> Result<Vec<PathBuf>, ViewError> {
 
 /// Writes `figures/training.svg`, `figures/training.png` and `report.html` of a run folder; returns their paths.
 pub fn draw_run(folder: &Path) -> Result<Vec<PathBuf>, ViewError> {
-    single::page(&Run::open_strictly(folder)?).save(folder)
+    single::page(&Run::open_strictly(folder)?).save()
 }
 
 /// Writes `figures/runs.svg`, `figures/runs.png` and `report.html` of a folder with repeated runs; returns their paths.
 pub fn draw_runs(path: &Path) -> Result<Vec<PathBuf>, ViewError> {
     let folder = Folder::open_strictly(path)?;
     match (folder.kind(), folder.groups()) {
-        (Kind::Repeated, [group]) => repeated::page(group).save(path),
+        (Kind::Repeated, [group]) => repeated::page(group).save(),
         _ => Err(ViewError::NoRuns { folder: path.into() }),
     }
 }
@@ -87,14 +99,6 @@ fn with_notes(report: Report, notes: &[String]) -> Report {
 fn with_configuration(report: Report, caption: &str, config: &jarz_run::Config) -> Report {
     let text = config.to_toml().unwrap_or_else(|e| format!("# {e}\n"));
     report.configuration(caption, text)
-}
-
-/// Those of some files that exist.
-fn with_files(report: Report, folder: &Path, names: &[&str]) -> Report {
-    let there = |name: &&&str| folder.join(name).is_file();
-    let paths: Vec<String> = names.iter().filter(there).map(|n| n.to_string()).collect();
-    let section = Section::Files { caption: "In this folder:".into(), paths };
-    report.section(section)
 }
 
 /// Who made a page.

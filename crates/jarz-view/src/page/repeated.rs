@@ -1,6 +1,6 @@
 //! The page of repeated runs: means over the runs, with errors from their scatter.
 
-use super::{Page, cautions, version, with_configuration, with_files, with_notes};
+use super::{Page, cautions, version, with_configuration, with_notes};
 use crate::quantity::{Quantity, exact};
 use crate::text::plus_minus;
 use crate::training::MAX_MODES;
@@ -29,12 +29,7 @@ pub(super) fn page(group: &Group) -> Page {
     let provenance = Provenance { version: made, seeds, seconds: Some(group.seconds()), more };
     report = report.heading("How it was run").provenance(&provenance);
     report = with_configuration(report, "run.toml, with all defaults filled in", &group.config);
-    report = with_files(
-        report,
-        &group.folder,
-        &["summary.json", "run.toml", "figures/runs.svg", "figures/runs.png"],
-    );
-    Page { report, figure, stem: "runs" }
+    Page { folder: group.folder.clone(), report, figure, stem: "runs" }
 }
 
 fn notes(group: &Group) -> Vec<String> {
@@ -65,23 +60,24 @@ fn figure(group: &Group) -> Figure {
             [("from the weights", |r| r.cross_entropy), ("exact", |r| r.cross_entropy_exact)],
         ),
     };
-    let add = |panel: Panel, label: &str, get: &dyn Fn(&Row) -> Option<f64>| {
-        let series = group.series(label, &Quantity { value: get, error: &exact });
-        series.map_or(panel.clone(), |s| panel.series(s.dash(Dash::Solid)))
+    let series = |label: &str, get: &dyn Fn(&Row) -> Option<f64>| {
+        group.series(label, &Quantity { value: get, error: &exact }).map(|s| s.dash(Dash::Solid))
     };
     let mut loss = Panel::new(title).x("iterations").y("nats");
     if known {
         loss = loss.y_scale(Scale::SymLog { linthresh: 0.1 });
     }
-    for (label, get) in curves {
-        loss = add(loss, label, &get);
-    }
+    let [estimate, known] = curves.map(|(label, get)| series(label, &get));
+    // Black and thin over the estimate, so that both can be seen where they agree.
+    let known = known.map(|s| if estimate.is_some() { s.companion_of(6) } else { s.colour(0) });
+    loss = estimate.map(|s| s.colour(0)).into_iter().chain(known).fold(loss, Panel::series);
     let weighted = group.runs.iter().any(Run::is_weighted);
     let ess = Panel::new("Effective sample size").x("iterations").y("ESS / N").y_range(0.0, 1.02);
-    let ess = if weighted { add(ess, "ESS", &|r| r.ess) } else { ess };
+    let ess = series("ESS", &|r| r.ess).filter(|_| weighted).into_iter().fold(ess, Panel::series);
     let mut masses = Panel::new("Masses").x("iterations").y("mass").y_range(-0.02, 1.02);
     for k in 0..group.modes().min(MAX_MODES) {
-        masses = add(masses, &format!("mode {k}"), &|r| r.masses.as_ref()?.get(k).copied());
+        let mass = series(&format!("mode {k}"), &|r| r.masses.as_ref()?.get(k).copied());
+        masses = mass.into_iter().fold(masses, Panel::series);
     }
     let panels: Vec<Panel> = [loss, ess, masses].into_iter().filter(|p| !p.series.is_empty()).collect();
     Figure { panels, columns: 3, ..Figure::new() }

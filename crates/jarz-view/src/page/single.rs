@@ -1,6 +1,6 @@
 //! The page of one run.
 
-use super::{Page, cautions, version, with_configuration, with_files, with_notes};
+use super::{Page, cautions, version, with_configuration, with_notes};
 use crate::text::{plus_minus, some_of};
 use crate::{Run, training};
 use jarz_figures::{Provenance, Report, Section, duration};
@@ -26,9 +26,7 @@ pub(super) fn page(run: &Run) -> Page {
     );
     report = report.heading("How it was run").provenance(&provenance(run));
     report = with_configuration(report, "run.toml, with all defaults filled in", run.config());
-    let files = ["metrics.jsonl", "summary.json", "run.toml", "figures/training.svg", "figures/training.png"];
-    report = with_files(report, run.folder(), &files);
-    Page { report, figure, stem: "training" }
+    Page { folder: run.folder().into(), report, figure, stem: "training" }
 }
 
 fn subtitle(run: &Run) -> String {
