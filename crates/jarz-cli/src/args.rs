@@ -32,6 +32,8 @@ pub enum Command {
     Init(InitArgs),
     /// Write the page of a run again, or one that compares several runs
     Report(ReportArgs),
+    /// Show the page of a run in a browser, live, on this machine only
+    Serve(ServeArgs),
     /// Run an experiment of the paper ('jarz reproduce list' names them)
     Reproduce(ReproduceArgs),
     /// Print shell completions
@@ -118,6 +120,15 @@ pub struct ReportArgs {
     /// Page to write [default: report.html in the run's folder; comparison.html here for several]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ServeArgs {
+    /// Folder of a run, of repeated runs or of an experiment, finished or not
+    pub dir: PathBuf,
+    /// Port on 127.0.0.1; 0 takes any that is free
+    #[arg(long, short, value_name = "P", default_value_t = 8377)]
+    pub port: u16,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -52,8 +52,9 @@ jarz.Figure = class {
 
   // The picture stays in the page, for print.
   build() {
+    const before = this.panels;
     this.data = this.parse();
-    this.panels.forEach(p => p.plot.destroy());
+    before.forEach(p => p.plot.destroy());
     const heading = document.createElement('div');
     heading.className = 'figure-title';
     heading.textContent = this.data.title;
@@ -73,7 +74,10 @@ jarz.Figure = class {
     this.panels = this.data.panels.map(data => {
       const box = document.createElement('div');
       this.grid.append(box);
-      return new jarz.Panel(this, box, data, this.data.grids);
+      const panel = new jarz.Panel(this, box, data, this.data.grids);
+      // What the reader chose stays, also when a name in the legend has changed.
+      const { zoom, hidden } = before.find(p => p.data.title === data.title) ?? panel;
+      return Object.assign(panel, { zoom, hidden });
     });
     this.legends();
     this.refresh();

@@ -16,6 +16,9 @@ const SCRIPTS: [&str; 5] = [
     include_str!("../assets/figures.js"),
 ];
 const LIVE_SCRIPT: &str = include_str!("../assets/live.js");
+/// A falling curve; without an icon of its own, a page makes browsers ask the server for one.
+const ICON: &str = "<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'><path d='M2 2C3 12 7 13 14 13' fill='none' \
+                    stroke='#0072B2' stroke-width='2.5' stroke-linecap='round'/></svg>";
 /// Longer texts are folded.
 const LONG_CODE: usize = 12;
 
@@ -29,9 +32,10 @@ pub(crate) fn page(report: &Report, live: Option<&str>) -> String {
          <meta http-equiv=\"Content-Security-Policy\" content=\"default-src 'none'; {connect}img-src data:; \
          style-src 'unsafe-inline'; script-src 'unsafe-inline'; base-uri 'none'; form-action 'none'\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <meta name=\"generator\" content=\"jarz {}\">\n\
+         <meta name=\"generator\" content=\"jarz {}\">\n<link rel=\"icon\" href=\"{}\">\n\
          <title>{title}</title>\n<style>\n{PLOT_CSS}\n{PAGE_CSS}</style>\n</head>\n<body>\n",
-        env!("CARGO_PKG_VERSION")
+        env!("CARGO_PKG_VERSION"),
+        data_uri(ICON)
     );
     match live {
         Some(source) => {

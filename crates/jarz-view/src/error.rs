@@ -46,4 +46,14 @@ pub enum ViewError {
         /// The folder.
         folder: PathBuf,
     },
+    /// No server at that port.
+    #[error(
+        "cannot serve on 127.0.0.1, port {port}: {error}; --port chooses another one, and --port 0 any that is free"
+    )]
+    Bind {
+        /// The port asked for.
+        port: u16,
+        /// What the system says.
+        error: std::io::Error,
+    },
 }

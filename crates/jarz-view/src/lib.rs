@@ -7,6 +7,7 @@ mod folder;
 mod page;
 mod quantity;
 mod run;
+mod serve;
 mod text;
 mod training;
 
@@ -14,4 +15,5 @@ pub use error::ViewError;
 pub use folder::{Folder, Group, Kind, open_all};
 pub use page::{compare, draw_run, draw_runs, rebuild, report, warnings};
 pub use run::Run;
+pub use serve::serve;
 pub use text::plus_minus;

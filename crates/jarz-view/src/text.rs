@@ -3,7 +3,7 @@
 /// A value with its error: two digits of the error, and as many of the value; four decimals without one.
 ///
 /// ```
-/// assert_eq!(jarz_view::plus_minus(6.7505, Some(0.0347)), "6.751 ± 0.035");
+/// assert_eq!(jarz_view::plus_minus(6.7508, Some(0.0347)), "6.751 ± 0.035");
 /// ```
 pub fn plus_minus(value: f64, error: Option<f64>) -> String {
     match error.filter(|e| e.is_finite() && *e > 0.0) {

@@ -4,6 +4,7 @@ mod evaluate;
 mod init;
 mod report;
 mod sample;
+mod serve;
 mod train;
 
 use crate::args::{Args, Command, ReproduceArgs};
@@ -23,6 +24,7 @@ pub fn run(command: Command, ui: &Ui) -> Result<(), CliError> {
         Command::Init(args) => init::init(args, ui),
         Command::Reproduce(args) => reproduce(args, ui),
         Command::Report(args) => report::report(args, ui),
+        Command::Serve(args) => serve::serve(args, ui),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Args::command(), "jarz", &mut std::io::stdout());
             Ok(())

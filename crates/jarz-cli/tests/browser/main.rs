@@ -5,4 +5,5 @@
 mod common;
 
 mod chromium;
+mod live;
 mod report;

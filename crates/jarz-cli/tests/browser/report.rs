@@ -37,7 +37,7 @@ fn place(page: &mut Page, element: &str) -> (f64, f64) {
     (at[0].as_f64().unwrap(), at[1].as_f64().unwrap())
 }
 
-fn click(page: &mut Page, element: &str) {
+pub fn click(page: &mut Page, element: &str) {
     let (x, y) = place(page, element);
     page.mouse("mousePressed", x, y);
     page.mouse("mouseReleased", x, y);
@@ -63,11 +63,11 @@ const BLUE: [u8; 3] = [0x00, 0x72, 0xb2];
 const VERMILION: [u8; 3] = [0xd5, 0x5e, 0x00];
 
 /// The panel with a title.
-fn panel(title: &str) -> String {
+pub fn panel(title: &str) -> String {
     format!("{FIGURE}.panels.find(p => p.data.title.startsWith({}))", json!(title))
 }
 
-fn scale(page: &mut Page, panel: &str, axis: &str) -> (f64, f64) {
+pub fn scale(page: &mut Page, panel: &str, axis: &str) -> (f64, f64) {
     let range = page.eval(&format!("[{panel}.plot.scales.{axis}.min, {panel}.plot.scales.{axis}.max]"));
     (range[0].as_f64().unwrap(), range[1].as_f64().unwrap())
 }
@@ -196,7 +196,7 @@ fn legend_zoom_and_hover() {
     let mass = format!("{:.5}", row["masses"][0].as_f64().unwrap());
     let mass = mass.trim_end_matches('0');
     assert!(
-        tip.contains("iterations 150") && tip.contains("mode 0") && tip.contains(&mass),
+        tip.contains("iterations 150") && tip.contains("mode 0") && tip.contains(mass),
         "{tip}, not {mass}"
     );
     assert_eq!(page.eval(&format!("{norm}.tip.hidden")), true, "only where the pointer is");
