@@ -32,6 +32,8 @@ pub enum Command {
     Init(InitArgs),
     /// Write the page of a run again, or one that compares several runs
     Report(ReportArgs),
+    /// Show a run in the terminal, live
+    Watch(WatchArgs),
     /// Show the page of a run in a browser, live, on this machine only
     Serve(ServeArgs),
     /// Run an experiment of the paper ('jarz reproduce list' names them)
@@ -120,6 +122,15 @@ pub struct ReportArgs {
     /// Page to write [default: report.html in the run's folder; comparison.html here for several]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct WatchArgs {
+    /// Folder of a run, of repeated runs or of an experiment, finished or not
+    pub dir: PathBuf,
+    /// Print one picture as plain text and end; also what happens when the output is no terminal
+    #[arg(long)]
+    pub once: bool,
 }
 
 #[derive(Debug, ClapArgs)]

@@ -14,7 +14,7 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args = args::Args::parse();
     let ui = ui::Ui { quiet: args.quiet, json: args.json };
-    let views = matches!(args.command, args::Command::Serve(_));
+    let views = matches!(args.command, args::Command::Serve(_) | args::Command::Watch(_));
     let word = "stopping after this iteration; press Ctrl-C again to stop at once";
     if let Err(e) = ui::catch_interrupts((!views).then_some(word)) {
         ui.warn(&format!(

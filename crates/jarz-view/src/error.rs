@@ -56,4 +56,7 @@ pub enum ViewError {
         /// What the system says.
         error: std::io::Error,
     },
+    /// The terminal does not do what it should.
+    #[error("the terminal cannot be used: {0}; --once prints one picture as plain text")]
+    Terminal(std::io::Error),
 }

@@ -64,32 +64,36 @@ impl Folder {
         Ok(folder)
     }
 
-    /// Takes in what has changed, runs that have begun since included; tells whether anything has.
+    /// Takes in what has changed, runs that have begun since included; tells whether anything has. After an error, what was known
+    /// before still is.
     pub fn refresh(&mut self) -> Result<bool, ViewError> {
         let (kind, found) = find(&self.path)?;
-        let mut known: Vec<Run> = self.groups.drain(..).flat_map(|g| g.runs).collect();
-        let before = known.len();
-        let (mut changed, mut kept) = (kind != self.kind, 0);
-        self.kind = kind;
-        for Found { name, folder, config, runs: paths } in found {
-            let mut runs = Vec::with_capacity(paths.len());
-            for path in paths {
-                match known.iter().position(|run| run.folder() == path) {
-                    Some(i) => {
-                        let mut run = known.swap_remove(i);
-                        changed |= run.refresh()?;
-                        kept += 1;
-                        runs.push(run);
-                    }
-                    None => {
-                        changed = true;
-                        runs.push(Run::open(&path)?);
-                    }
-                }
+        let paths: Vec<&PathBuf> = found.iter().flat_map(|f| &f.runs).collect();
+        let mut changed = kind != self.kind;
+        for run in self.groups.iter_mut().flat_map(|g| &mut g.runs) {
+            if paths.iter().any(|path| *path == run.folder()) {
+                changed |= run.refresh()?;
             }
-            self.groups.push(Group { name, folder, config, runs });
         }
-        Ok(changed || kept < before)
+        let known = |path: &Path| self.groups.iter().flat_map(|g| &g.runs).any(|run| run.folder() == path);
+        let new: Vec<&PathBuf> = paths.into_iter().filter(|path| !known(path)).collect();
+        let new: Vec<Run> = new.into_iter().map(|path| Run::open(path)).collect::<Result<_, _>>()?;
+        changed |= !new.is_empty();
+        let mut pool: Vec<Run> = self.groups.drain(..).flat_map(|g| g.runs).chain(new).collect();
+        let mut take = |path: &PathBuf| {
+            let place = pool.iter().position(|run| run.folder() == path)?;
+            Some(pool.swap_remove(place))
+        };
+        self.kind = kind;
+        self.groups = found
+            .into_iter()
+            .map(|Found { name, folder, config, runs }| {
+                let runs = runs.iter().filter_map(&mut take).collect();
+                Group { name, folder, config, runs }
+            })
+            .collect();
+        // What is left has gone from the folder.
+        Ok(changed || !pool.is_empty())
     }
 
     /// The folder.

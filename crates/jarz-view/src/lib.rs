@@ -10,6 +10,7 @@ mod run;
 mod serve;
 mod text;
 mod training;
+mod watch;
 
 pub use error::ViewError;
 pub use folder::{Folder, Group, Kind, open_all};
@@ -17,3 +18,4 @@ pub use page::{compare, draw_run, draw_runs, rebuild, report, warnings};
 pub use run::Run;
 pub use serve::serve;
 pub use text::plus_minus;
+pub use watch::{watch, watch_once};

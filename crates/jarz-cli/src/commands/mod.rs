@@ -6,6 +6,7 @@ mod report;
 mod sample;
 mod serve;
 mod train;
+mod watch;
 
 use crate::args::{Args, Command, ReproduceArgs};
 use crate::error::CliError;
@@ -24,6 +25,7 @@ pub fn run(command: Command, ui: &Ui) -> Result<(), CliError> {
         Command::Init(args) => init::init(args, ui),
         Command::Reproduce(args) => reproduce(args, ui),
         Command::Report(args) => report::report(args, ui),
+        Command::Watch(args) => watch::watch(args),
         Command::Serve(args) => serve::serve(args, ui),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Args::command(), "jarz", &mut std::io::stdout());

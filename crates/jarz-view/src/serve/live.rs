@@ -3,14 +3,12 @@
 use crate::{Folder, ViewError, report};
 use hyper::body::Bytes;
 use jarz_figures::Report;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 /// The newest page.
 pub(super) struct Live {
-    path: PathBuf,
-    /// None after an error: then it is opened afresh.
-    folder: Option<Folder>,
+    folder: Folder,
     report: Report,
     content: Bytes,
     /// Tells this server's pages from those of an earlier one on the same port.
@@ -24,24 +22,16 @@ impl Live {
         let folder = Folder::open(path)?;
         let report = report(&folder);
         let content = report.content().into();
-        Ok(Self { path: path.into(), folder: Some(folder), report, content, start, version: 1 })
+        Ok(Self { folder, report, content, start, version: 1 })
     }
 
     /// Looks for news.
     pub(super) fn refresh(&mut self) -> Result<(), ViewError> {
-        let (folder, changed) = match self.folder.take() {
-            Some(mut folder) => {
-                let changed = folder.refresh()?;
-                (folder, changed)
-            }
-            None => (Folder::open(&self.path)?, true),
-        };
-        if changed {
-            self.report = report(&folder);
+        if self.folder.refresh()? {
+            self.report = report(&self.folder);
             self.content = self.report.content().into();
             self.version += 1;
         }
-        self.folder = Some(folder);
         Ok(())
     }
 
