@@ -61,6 +61,9 @@ pub struct TrainArgs {
     /// Repeat with so many seeds, and give error bars from the scatter
     #[arg(long, value_name = "R")]
     pub runs: Option<usize>,
+    /// Write event files for TensorBoard as well
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Overwrite an existing run
     #[arg(long)]
     pub force: bool,

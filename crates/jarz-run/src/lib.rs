@@ -1,7 +1,7 @@
 //! Runs on disk: configuration, data, checkpoints, metrics and summaries around the trainer of [`jarz`].
 //!
 //! A run folder holds `run.toml` (the resolved configuration), `metrics.jsonl` (a row per logged iteration),
-//! `summary.json` (final figures) and `checkpoints/`.
+//! `summary.json` (final figures) and `checkpoints/`, and if asked for `tensorboard/`.
 
 pub mod checkpoint;
 mod clock;
@@ -16,6 +16,7 @@ mod runs;
 mod sample;
 mod state;
 mod summary;
+mod tensorboard;
 mod train;
 
 pub use config::{Config, ConfigError};

@@ -18,6 +18,7 @@ pub fn train(args: TrainArgs, ui: &Ui) -> Result<(), CliError> {
     if let Some(runs) = args.runs {
         config.run.runs = runs;
     }
+    config.run.tensorboard |= args.tensorboard;
     let stem = args.config.file_stem().unwrap_or_default();
     let out = args.out.unwrap_or_else(|| PathBuf::from("runs").join(stem));
     let iterations = config.run.iterations;
