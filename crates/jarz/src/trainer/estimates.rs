@@ -5,6 +5,7 @@ use crate::data::Dataset;
 use crate::energy::Energy;
 use crate::error::Error;
 use crate::estimate::{Estimates, Families, Measured, add_errors};
+use crate::parallel::Pieces;
 use crate::random::Purpose;
 use crate::real::Real;
 use crate::weights::normalise;
@@ -18,22 +19,6 @@ pub(super) struct DataTerm {
 }
 
 impl<T: Real, E: Energy<T>> Trainer<T, E> {
-    /// Mean of `dU/dtheta` over the data, or over this iteration's batch of it.
-    pub(super) fn data_term(&mut self) -> Result<DataTerm, Error> {
-        match self.data_batch {
-            None => self.full_data_term(),
-            Some(m) => {
-                let (k, n) = (self.iteration, self.data.len());
-                let mut subset = std::mem::take(&mut self.subset);
-                self.sampler.random().subset(k, Purpose::DataBatch, m, n, &mut subset);
-                let mut rows = Vec::with_capacity(m * self.data.dim());
-                subset.members().iter().for_each(|&i| rows.extend_from_slice(self.data.row(i as usize)));
-                self.subset = subset;
-                self.mean_over(&rows)
-            }
-        }
-    }
-
     fn full_data_term(&mut self) -> Result<DataTerm, Error> {
         if self.full_term.is_none() {
             self.full_term = Some(self.mean_over(self.data.values())?);
@@ -47,9 +32,13 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let n = rows.len() / dim;
         let mut parts =
             vec![DataTerm { gradient: vec![0.0; params], energy: 0.0, variance: 0.0 }; layout.chunks(n)];
-        let tasks: Vec<_> = rows.chunks(layout.chunk * dim).zip(&mut parts).collect();
+        let pieces = Pieces::new(&mut parts, 1);
         let energy = &self.energy;
-        self.sampler.workers.run(tasks, |(rows, part), scratch| {
+        self.sampler.workers.run(pieces.count(), |c, scratch| {
+            let from = c * layout.chunk * dim;
+            let rows = &rows[from..(from + layout.chunk * dim).min(rows.len())];
+            // SAFETY: every piece is taken once, by the task of its number.
+            let Some(part) = unsafe { pieces.take(c) }.first_mut() else { return };
             for x in rows.chunks(layout.block * dim) {
                 let count = x.len() / dim;
                 scratch.fit(count, dim);

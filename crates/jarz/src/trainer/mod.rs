@@ -1,5 +1,6 @@
 //! The trainer: Algorithms 1 to 4 of the paper in one step.
 
+mod data_gradient;
 mod estimates;
 mod setup;
 
@@ -13,12 +14,13 @@ use crate::kernel::StepSize;
 use crate::leave_one_out::Memory;
 use crate::optimizer::Optimizer;
 use crate::parallel::Layout;
-use crate::random::{Random, Subset};
+use crate::random::Random;
 use crate::real::Real;
 use crate::resampling::{Scheme, Trigger};
 use crate::sampler::{Advance, Sampler, SelfInteraction};
 use crate::walkers::Walkers;
 use crate::weights::WeightSums;
+use data_gradient::DataGradient;
 use estimates::DataTerm;
 use setup::start;
 
@@ -66,7 +68,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     next: E,
     data: Dataset<T>,
     data_layout: Layout,
-    data_batch: Option<usize>,
+    data_gradient: DataGradient<T, E>,
     sampler: Sampler<T, E>,
     algorithm: Algorithm,
     memory: Option<Memory>,
@@ -81,7 +83,17 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     iteration: u64,
     last: [f64; 3],
     full_term: Option<DataTerm>,
-    subset: Subset,
+    buffers: Buffers,
+}
+
+/// Vectors of one number per parameter, kept from step to step.
+#[derive(Default)]
+struct Buffers {
+    /// Weighted mean of `dU/dtheta` over the walkers.
+    model: Vec<f64>,
+    direction: Vec<f64>,
+    theta: Vec<f64>,
+    response: Vec<f64>,
 }
 
 impl<T: Real, E: Energy<T>> Trainer<T, E> {
@@ -130,12 +142,13 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         };
         let (kernel, scheme) = (setup.kernel, setup.scheme);
         let sampler = Sampler::new(walkers, &energy, kernel, scheme, setup.batch, setup.seed, setup.threads)?;
+        let data_gradient = DataGradient::new(&energy, &data, setup.data_batch);
         let mut trainer = Trainer {
             next: energy.clone(),
             energy,
             data_layout: Layout::new(data.len(), dim * size_of::<T>()),
+            data_gradient,
             data,
-            data_batch: setup.data_batch,
             sampler,
             algorithm,
             memory: leave_one_out.then(Memory::default),
@@ -150,7 +163,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             iteration: 0,
             last: [f64::NAN, f64::NAN, 1.0],
             full_term: None,
-            subset: Subset::default(),
+            buffers: Buffers::default(),
         };
         trainer.sampler.begin(&trainer.energy)?;
         if trainer.algorithm.restarts() {
@@ -165,20 +178,25 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
     pub fn step(&mut self) -> Result<StepInfo, Error> {
         let k = self.iteration;
         let params = self.trained.len();
+        let Buffers { mut model, mut direction, mut theta, mut response } = std::mem::take(&mut self.buffers);
+        for buffer in [&mut model, &mut direction, &mut theta, &mut response] {
+            buffer.resize(params, 0.0);
+        }
 
         // D_k = sum_i p_i dU(X_i) - mean over data of dU
-        let mut model = vec![0.0; params];
         self.sampler.sums().mean_gradient(&mut model);
-        let data = self.data_term()?;
-        let direction: Vec<f64> = model.iter().zip(&data.gradient).map(|(m, d)| m - d).collect();
+        self.data_gradient.update(&self.energy, &self.data, &self.sampler, k);
+        for j in 0..params {
+            direction[j] = model[j] - self.data_gradient.mean[j];
+        }
         let gradient_norm = self.norm(&direction);
         if !gradient_norm.is_finite() {
             return Err(Error::DivergedDirection { iteration: k, what: "direction of descent" });
         }
 
         // theta_{k+1} = opt(theta_k, D_k)
-        let mut theta = self.energy.params().to_vec();
-        let mut response = vec![0.0; params];
+        theta.copy_from_slice(self.energy.params());
+        response.fill(0.0);
         self.optimizer.step(k, &direction, &mut theta, &mut response);
         if theta.iter().any(|t| !t.is_finite()) {
             return Err(Error::DivergedDirection { iteration: k, what: "new parameter vector" });
@@ -194,6 +212,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let advance = spec(k, self.step_size, self.algorithm, own, &self.data);
         let moved = self.sampler.advance(&self.energy, &self.next, advance)?;
         std::mem::swap(&mut self.energy, &mut self.next);
+        self.buffers = Buffers { model, direction, theta, response };
         if looking && let (Some(memory), Some(gradients)) = (&mut self.memory, self.energy.per_walker()) {
             memory.compare(self.sampler.walkers(), gradients, params);
         }
