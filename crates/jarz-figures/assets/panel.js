@@ -21,6 +21,8 @@ jarz.Panel = class {
     this.data = data;
     this.grids = grids;
     this.title.textContent = data.title;
+    this.box.setAttribute('role', 'group');
+    this.box.setAttribute('aria-label', data.title || data.y.label);
     this.scales = { x: jarz.scales.of(data.x), y: jarz.scales.of(data.y) };
   }
 
