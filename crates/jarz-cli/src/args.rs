@@ -30,6 +30,12 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Write a commented configuration to start from
     Init(InitArgs),
+    /// Write the page of a run again, or one that compares several runs
+    Report(ReportArgs),
+    /// Show a run in the terminal, live
+    Watch(WatchArgs),
+    /// Show the page of a run in a browser, live, on this machine only
+    Serve(ServeArgs),
     /// Run an experiment of the paper ('jarz reproduce list' names them)
     Reproduce(ReproduceArgs),
     /// Print shell completions
@@ -55,6 +61,9 @@ pub struct TrainArgs {
     /// Repeat with so many seeds, and give error bars from the scatter
     #[arg(long, value_name = "R")]
     pub runs: Option<usize>,
+    /// Write event files for TensorBoard as well
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Overwrite an existing run
     #[arg(long)]
     pub force: bool,
@@ -106,6 +115,34 @@ pub struct EvaluateArgs {
     /// Name of the array in an .npz that holds several
     #[arg(long, value_name = "NAME")]
     pub array: Option<String>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ReportArgs {
+    /// Folders of runs, finished or not; several are compared
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Page to write [default: report.html in the run's folder; comparison.html here for several]
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct WatchArgs {
+    /// Folder of a run, of repeated runs or of an experiment, finished or not
+    pub dir: PathBuf,
+    /// Print one picture as plain text and end; also what happens when the output is no terminal
+    #[arg(long)]
+    pub once: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ServeArgs {
+    /// Folder of a run, of repeated runs or of an experiment, finished or not
+    pub dir: PathBuf,
+    /// Port on 127.0.0.1; 0 takes any that is free
+    #[arg(long, short, value_name = "P", default_value_t = 8377)]
+    pub port: u16,
 }
 
 #[derive(Debug, ClapArgs)]

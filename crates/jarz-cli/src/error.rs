@@ -12,6 +12,9 @@ pub enum CliError {
     /// Of a figure or report.
     #[error(transparent)]
     Figure(#[from] jarz_figures::FigureError),
+    /// Of a view of runs.
+    #[error(transparent)]
+    View(#[from] jarz_view::ViewError),
     /// Of any other file.
     #[error(transparent)]
     File(#[from] jarz_run::files::FileError),

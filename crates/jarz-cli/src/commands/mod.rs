@@ -2,8 +2,11 @@
 
 mod evaluate;
 mod init;
+mod report;
 mod sample;
+mod serve;
 mod train;
+mod watch;
 
 use crate::args::{Args, Command, ReproduceArgs};
 use crate::error::CliError;
@@ -21,6 +24,9 @@ pub fn run(command: Command, ui: &Ui) -> Result<(), CliError> {
         Command::Evaluate(args) => evaluate::evaluate(args, ui),
         Command::Init(args) => init::init(args, ui),
         Command::Reproduce(args) => reproduce(args, ui),
+        Command::Report(args) => report::report(args, ui),
+        Command::Watch(args) => watch::watch(args),
+        Command::Serve(args) => serve::serve(args, ui),
         Command::Completions { shell } => {
             clap_complete::generate(shell, &mut Args::command(), "jarz", &mut std::io::stdout());
             Ok(())
@@ -65,16 +71,4 @@ fn print_json(value: &impl serde::Serialize) -> Result<(), CliError> {
     let text = serde_json::to_string_pretty(value).map_err(|e| CliError::Message(e.to_string()))?;
     println!("{text}");
     Ok(())
-}
-
-/// A value with its error, for people.
-fn plus_minus(value: f64, error: Option<f64>) -> String {
-    match error.filter(|e| e.is_finite() && *e > 0.0) {
-        Some(error) => {
-            // Two digits of the error, and as many of the value.
-            let digits = (1 - error.log10().floor() as i32).clamp(0, 12) as usize;
-            format!("{value:.digits$} ± {error:.digits$}")
-        }
-        None => format!("{value:.4}"),
-    }
 }
