@@ -3,6 +3,7 @@
 //! A run folder holds `run.toml` (the resolved configuration), `metrics.jsonl` (a row per logged iteration),
 //! `summary.json` (final figures) and `checkpoints/`.
 
+mod calibrate;
 pub mod checkpoint;
 mod clock;
 pub mod config;
@@ -17,6 +18,7 @@ mod state;
 mod summary;
 mod train;
 
+pub use calibrate::{Timing, calibrate};
 pub use config::{Config, ConfigError};
 pub use error::RunError;
 pub use folder::{RunFolder, is_run, read_config};
