@@ -56,6 +56,9 @@ pub struct Choice {
     set: Vec<String>,
 }
 
+/// A variant with what was chosen for it on the axes of its grid.
+type Member = (Variant, BTreeMap<String, Choice>);
+
 impl Experiment {
     /// Chooses scale, runs and seed, and builds all configurations.
     pub fn plan(
@@ -155,7 +158,7 @@ impl Experiment {
     }
 
     /// All variants, those of the grids included, with their choices.
-    fn expand(&self, origin: &str) -> Result<Vec<(Variant, BTreeMap<String, Choice>)>, ExperimentError> {
+    fn expand(&self, origin: &str) -> Result<Vec<Member>, ExperimentError> {
         let bad = |reason: String| ExperimentError::Invalid { origin: origin.into(), reason };
         let mut all: Vec<_> = self.variants.iter().map(|v| (v.clone(), BTreeMap::new())).collect();
         for grid in &self.grids {
@@ -178,7 +181,7 @@ impl Experiment {
 }
 
 /// The variants of a grid; the last axis varies fastest.
-fn combinations(grid: &Grid) -> Vec<(Variant, BTreeMap<String, Choice>)> {
+fn combinations(grid: &Grid) -> Vec<Member> {
     let mut paths: Vec<Vec<(String, Choice)>> = vec![Vec::new()];
     for axis in &grid.axes {
         let choices = choices(axis);
@@ -260,7 +263,9 @@ impl Plan {
         for figure in &self.resolved.figures {
             for panel in &figure.panels {
                 let place = format!("figure \"{}\", panel \"{}\"", figure.name, panel.title);
-                self.check_patterns(&panel.variants).map_err(|e| bad(format!("{place}: variants: {e}")))?;
+                for (key, patterns) in [("variants", &panel.variants), ("companions", &panel.companions)] {
+                    self.check_patterns(patterns).map_err(|e| bad(format!("{place}: {key}: {e}")))?;
+                }
                 for (key, axis) in [("x", panel.axis()), ("split", panel.split_axis())] {
                     let known = |v: &PlannedVariant| axis.is_none_or(|a| v.choices.contains_key(a));
                     if !self.variants.iter().any(known) {

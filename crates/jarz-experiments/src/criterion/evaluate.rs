@@ -221,7 +221,7 @@ fn describe(spec: &CriterionSpec, subjects: &[Subject]) -> String {
         (Err(reason), _) => reason.clone(),
         (Ok(i), OverRuns::Each) if i.low == i.high => short(i.value),
         (Ok(i), OverRuns::Each) => format!("{} to {}", short(i.low), short(i.high)),
-        (Ok(Interval { value, std_error: Some(e), .. }), _) => format!("{} ± {}", short(*value), short(*e)),
+        (Ok(Interval { value, std_error: Some(e), .. }), _) => plus_minus(*value, *e),
         (Ok(i), _) => short(i.value),
     };
     if let [only] = subjects {
@@ -238,6 +238,15 @@ fn describe(spec: &CriterionSpec, subjects: &[Subject]) -> String {
     let ends: Vec<String> =
         ends.into_iter().flatten().map(|s| format!("{} ({})", number(s), s.label)).collect();
     format!("from {} over {} variants", ends.join(" to "), subjects.len())
+}
+
+/// A value with its standard error: two digits of the error, and as many of the value.
+fn plus_minus(value: f64, error: f64) -> String {
+    if !(error > 0.0 && error.is_finite()) {
+        return short(value);
+    }
+    let digits = (1 - error.log10().floor() as i32).clamp(0, 10) as usize;
+    format!("{value:.digits$} ± {error:.digits$}").replace('-', "−")
 }
 
 /// Four digits that count.

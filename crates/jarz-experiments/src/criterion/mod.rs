@@ -153,3 +153,6 @@ impl CriterionSpec {
         text
     }
 }
+
+#[cfg(test)]
+mod tests;

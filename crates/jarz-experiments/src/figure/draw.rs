@@ -175,7 +175,7 @@ fn add_curves(
     for (j, quantity) in spec.y.iter().enumerate() {
         for (colour, v) in variants {
             let curve = over_rows(v, *quantity, spec);
-            if curve.points.is_empty() {
+            if curve.points.is_empty() || (j > 0 && !selects(&spec.companions, &v.name)) {
                 continue;
             }
             // A panel of its own needs no name in the legend.
@@ -211,7 +211,8 @@ fn add_points(mut panel: Panel, spec: &PanelSpec, axis: &str, variants: &[(usize
     for (j, quantity) in spec.y.iter().enumerate() {
         for (i, (label, members)) in groups.iter().enumerate() {
             let curve = over_axis(members, axis, *quantity, spec);
-            if curve.points.is_empty() {
+            let left_out = j > 0 && !members.iter().any(|v| selects(&spec.companions, &v.name));
+            if curve.points.is_empty() || left_out {
                 continue;
             }
             panel = panel.series(match j {

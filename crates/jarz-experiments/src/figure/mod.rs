@@ -51,6 +51,9 @@ pub struct PanelSpec {
     /// The variants, by name, with `*` for anything; all if there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variants: Vec<String>,
+    /// The variants whose companions are drawn; all if there are none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub companions: Vec<String>,
     /// One panel for every `variant`, or for every choice on the axis with this name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split: Option<String>,

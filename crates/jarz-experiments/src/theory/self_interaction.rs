@@ -38,7 +38,7 @@ pub fn drift(config: &Config) -> Option<Drift> {
         let rates = &config.optimizer.rates;
         rates.get(group).or(rates.get("all")).copied().unwrap_or(0.0)
     };
-    let frozen = |name: String| config.optimizer.frozen.iter().any(|f| *f == name);
+    let frozen = |name: String| config.optimizer.frozen.contains(&name);
     let moving = config.walkers.batch.map_or(1.0, |b| b as f64 / config.walkers.count as f64);
     let rho = (1.0 - config.kernel.step_size * moving / (sigma * sigma)).max(0.0);
     let total: f64 = masses.iter().sum();
