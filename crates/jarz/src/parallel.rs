@@ -5,6 +5,7 @@
 
 use crate::error::Error;
 use rayon::prelude::*;
+use std::marker::PhantomData;
 use std::sync::Mutex;
 
 /// Chunks an ensemble is cut into at most.
@@ -57,20 +58,55 @@ impl<S: Default + Send> Workers<S> {
         Ok(Workers { pool, scratch: (0..threads).map(|_| Mutex::new(S::default())).collect() })
     }
 
-    /// Runs `work` on every task.
-    pub fn run<Task: Send>(&self, tasks: Vec<Task>, work: impl Fn(Task, &mut S) + Sync) {
-        let locked = |task: Task| {
+    /// Runs `work` for every task number below `tasks`.
+    pub fn run(&self, tasks: usize, work: impl Fn(usize, &mut S) + Sync) {
+        let locked = |task: usize| {
             let at = rayon::current_thread_index().unwrap_or(0);
             // A poisoned lock means that another task panicked; its scratch is overwritten anyway.
             let mut scratch = self.scratch[at].lock().unwrap_or_else(|e| e.into_inner());
             work(task, &mut scratch)
         };
         match &self.pool {
-            Some(pool) if tasks.len() > 1 => pool.install(|| tasks.into_par_iter().for_each(locked)),
+            Some(pool) if tasks > 1 => pool.install(|| (0..tasks).into_par_iter().for_each(locked)),
             _ => {
                 let mut scratch = self.scratch[0].lock().unwrap_or_else(|e| e.into_inner());
-                tasks.into_iter().for_each(|task| work(task, &mut scratch));
+                (0..tasks).for_each(|task| work(task, &mut scratch));
             }
         }
+    }
+}
+
+/// A slice cut into pieces of equal length (the last may be shorter), to be taken by tasks on any thread.
+pub struct Pieces<'a, T> {
+    start: *mut T,
+    len: usize,
+    piece: usize,
+    slice: PhantomData<&'a mut [T]>,
+}
+
+// SAFETY: only disjoint pieces of the slice are handed out, each to one task.
+unsafe impl<T: Send> Sync for Pieces<'_, T> {}
+
+impl<'a, T> Pieces<'a, T> {
+    /// Pieces of length `piece`.
+    pub fn new(slice: &'a mut [T], piece: usize) -> Self {
+        Pieces { start: slice.as_mut_ptr(), len: slice.len(), piece, slice: PhantomData }
+    }
+
+    /// How many there are.
+    pub fn count(&self) -> usize {
+        self.len.div_ceil(self.piece.max(1))
+    }
+
+    /// Piece `i`; empty beyond the last.
+    ///
+    /// # Safety
+    /// No piece may be taken twice.
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn take(&self, i: usize) -> &mut [T] {
+        let from = (i * self.piece).min(self.len);
+        let to = (from + self.piece).min(self.len);
+        // SAFETY: within the slice, which is borrowed for as long as `self` lives; disjoint by the caller's promise.
+        unsafe { std::slice::from_raw_parts_mut(self.start.add(from), to - from) }
     }
 }

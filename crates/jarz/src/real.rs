@@ -1,8 +1,10 @@
 //! The scalar type of the walkers' positions: `f32` for speed, `f64` for the last digit.
 //! Energies and log-weights are `f64` whatever the positions are.
 
+use crate::energy::mixture::panels::MixtureKernels;
 use crate::random::Key;
-use crate::simd::{Isa, LANES};
+use crate::random::normal::{Stream, four_f32, normal_rows, two_f64};
+use crate::simd::{Isa, LANES, Simd, Vector};
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
 
@@ -22,6 +24,7 @@ pub trait Real:
     + Div<Output = Self>
     + Neg<Output = Self>
     + AddAssign
+    + MixtureKernels
 {
     /// Name used in configurations and files.
     const NAME: &'static str;
@@ -48,7 +51,24 @@ pub trait Real:
 
     /// Fills rows of standard normals (see [`crate::random::Random::normal_rows`]).
     #[doc(hidden)]
-    fn normal_rows(isa: Isa, key: Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]);
+    fn normal_rows(isa: Isa, key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]);
+    /// 16 such numbers on an instruction set.
+    #[doc(hidden)]
+    type V<S: Simd>: Vector<Scalar = Self>;
+    #[doc(hidden)]
+    fn splat<S: Simd>(value: Self) -> Self::V<S> {
+        Self::V::<S>::splat(value)
+    }
+    #[doc(hidden)]
+    fn widen<S: Simd>(v: Self::V<S>) -> S::D;
+    #[doc(hidden)]
+    fn narrow<S: Simd>(v: S::D) -> Self::V<S>;
+    /// `scale` times normals 4 `quad` to 4 `quad` + 3 of each walker of the stream.
+    #[doc(hidden)]
+    fn normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: Self::V<S>) -> [Self::V<S>; 4];
+    /// [`Real::NORMALS_PER_BLOCK`] normals (the others are zero) from the four words of 16 counters.
+    #[doc(hidden)]
+    fn from_words<S: Simd>(words: [S::W; 4]) -> [Self::V<S>; 4];
 }
 
 /// Which walkers a block of rows belongs to.
@@ -72,7 +92,7 @@ impl WalkerIds<'_> {
 }
 
 macro_rules! real {
-    ($t:ty, $name:literal, $per_block:literal, $rows:path) => {
+    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:expr, $narrow:expr, $quad:ident, $words:expr) => {
         impl Real for $t {
             const NAME: &'static str = $name;
             const ZERO: Self = 0.0;
@@ -94,15 +114,35 @@ macro_rules! real {
             fn is_finite(self) -> bool {
                 <$t>::is_finite(self)
             }
-            fn normal_rows(isa: Isa, key: Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]) {
-                $rows(isa, key, walkers, dim, out)
+            fn normal_rows(isa: Isa, key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]) {
+                normal_rows(isa, key, walkers, dim, out)
+            }
+            type V<S: Simd> = S::$vector;
+            #[inline(always)]
+            fn widen<S: Simd>(v: S::$vector) -> S::D {
+                $widen(v)
+            }
+            #[inline(always)]
+            fn narrow<S: Simd>(v: S::D) -> S::$vector {
+                $narrow(v)
+            }
+            #[inline(always)]
+            fn normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: S::$vector) -> [S::$vector; 4] {
+                stream.$quad(quad, scale)
+            }
+            #[inline(always)]
+            fn from_words<S: Simd>(words: [S::W; 4]) -> [S::$vector; 4] {
+                $words(words)
             }
         }
     };
 }
 
-real!(f32, "f32", 4, crate::random::normal::rows_f32);
-real!(f64, "f64", 2, crate::random::normal::rows_f64);
+real!(f32, "f32", 4, F, S::widen, S::narrow, quad_f32, |words| four_f32::<S>(words, S::F::splat(1.0)));
+real!(f64, "f64", 2, D, std::convert::identity, std::convert::identity, quad_f64, |words| {
+    let ([a, b], none) = (two_f64::<S>(words, S::D::splat(1.0)), S::D::splat(0.0));
+    [a, b, none, none]
+});
 
 /// Adds up one group of lanes in a fixed order.
 #[inline(always)]

@@ -9,7 +9,8 @@ pub struct Walkers<T> {
     pub dim: usize,
     /// Row-major positions.
     pub positions: Vec<T>,
-    /// Gradients at the positions, under the parameters the energies belong to; kept only where a kernel reuses them.
+    /// What the kernel reuses from step to step, under the parameters the energies belong to: the gradients at the positions, or
+    /// what the model's fused step keeps in their place. Empty if nothing is.
     pub gradients: Vec<T>,
     /// Energies at the positions.
     pub energies: Vec<f64>,
@@ -87,16 +88,14 @@ impl<T: Real> Walkers<T> {
 
     /// Copies walkers over others: `(from, to)` pairs whose targets are no sources.
     pub(crate) fn copy(&mut self, pairs: &[(u64, u64)], caches: bool) {
-        let d = self.dim;
+        let (d, kept) = (self.dim, self.gradients.len() / self.len().max(1));
         for &(from, to) in pairs {
             let (from, to) = (from as usize, to as usize);
             self.positions.copy_within(from * d..(from + 1) * d, to * d);
             self.ancestors[to] = self.ancestors[from];
             if caches {
                 self.energies[to] = self.energies[from];
-                if !self.gradients.is_empty() {
-                    self.gradients.copy_within(from * d..(from + 1) * d, to * d);
-                }
+                self.gradients.copy_within(from * kept..(from + 1) * kept, to * kept);
             }
         }
     }

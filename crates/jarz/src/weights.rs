@@ -1,7 +1,8 @@
 //! Log-weights of an ensemble: everything about them is done in log space, in `f64`.
 
 use crate::random::math::exp_f64;
-use crate::simd::{LANES, multiversion};
+use crate::real::sum_lanes;
+use crate::simd::{Isa, LANES, Simd, Vector, dispatch};
 
 /// Streaming sums over weighted walkers: `sum exp(A - top)` and its relatives, rescaled whenever a larger
 /// log-weight turns up. Merging in a fixed order gives the same bits however the work was shared out.
@@ -68,19 +69,18 @@ impl WeightSums {
     /// Adds a block of walkers; `weights` receives `exp(A - top)` for the gradient sum that follows.
     pub fn add(&mut self, log_weights: &[f64], weights: &mut [f64]) {
         self.count += log_weights.len() as u64;
-        let top = log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let isa = Isa::best();
+        let top = largest(isa, log_weights);
         if top > self.top {
             self.raise(top);
         }
         if self.top == f64::NEG_INFINITY {
             return weights.fill(0.0);
         }
-        exp_shifted(crate::simd::Isa::best(), log_weights, self.top, weights);
-        for (w, a) in weights.iter().zip(log_weights) {
-            self.sum += w;
-            self.sum_squares += w * w;
-            self.sum_log += if *w > 0.0 { w * (a - self.top) } else { 0.0 };
-        }
+        let [sum, sum_squares, sum_log] = exp_sums(isa, log_weights, self.top, weights);
+        self.sum += sum;
+        self.sum_squares += sum_squares;
+        self.sum_log += sum_log;
     }
 
     /// Adds another part of the ensemble.
@@ -137,24 +137,59 @@ impl WeightSums {
     }
 }
 
-multiversion! {
-    /// `out = exp(values - shift)`.
-    fn exp_shifted(values: &[f64], shift: f64, out: &mut [f64]) {
-        for (v, o) in values.chunks(LANES).zip(out.chunks_mut(LANES)) {
-            let mut lanes = [0.0; LANES];
-            for (l, v) in lanes.iter_mut().zip(v) {
-                *l = v - shift;
-            }
-            o.copy_from_slice(&exp_f64(lanes)[..o.len()]);
-        }
+/// Numbers, 16 at a time; where they run out, `fill`.
+#[inline(always)]
+fn panel(values: &[f64], fill: f64) -> [f64; LANES] {
+    match values.first_chunk() {
+        Some(whole) => *whole,
+        None => std::array::from_fn(|l| values.get(l).copied().unwrap_or(fill)),
     }
 }
+
+/// The largest of the values that are numbers.
+#[inline(always)]
+fn largest_of<S: Simd>(values: &[f64]) -> f64 {
+    let mut top = S::D::splat(f64::NEG_INFINITY);
+    for v in values.chunks(LANES) {
+        let v = S::D::load(&panel(v, f64::NEG_INFINITY));
+        top = v.if_greater(top, v, top);
+    }
+    let mut lanes = [0.0; LANES];
+    top.store(&mut lanes);
+    lanes.iter().copied().fold(f64::NEG_INFINITY, f64::max)
+}
+
+/// `weights = exp(values - top)`, and the sums of `w`, `w^2` and `w log w`.
+#[inline(always)]
+fn exp_and_sums<S: Simd>(values: &[f64], top: f64, weights: &mut [f64]) -> [f64; 3] {
+    let zero = S::D::splat(0.0);
+    let mut sums = [zero; 3];
+    for (v, out) in values.chunks(LANES).zip(weights.chunks_mut(LANES)) {
+        let log = S::D::load(&panel(v, f64::NEG_INFINITY)) - S::D::splat(top);
+        let w = exp_f64::<S>(log);
+        sums[0] = sums[0] + w;
+        sums[1] = w.mul_add(w, sums[1]);
+        // Where the weight is zero its logarithm may be infinite.
+        sums[2] = sums[2] + w.if_greater(zero, w * log, zero);
+        let mut lanes = [0.0; LANES];
+        w.store(&mut lanes);
+        out.copy_from_slice(&lanes[..out.len()]);
+    }
+    sums.map(|s| {
+        let mut lanes = [0.0; LANES];
+        s.store(&mut lanes);
+        sum_lanes(lanes)
+    })
+}
+
+dispatch! { fn largest{}{}(values: &[f64]) -> f64 = largest_of }
+dispatch! { fn exp_sums{}{}(values: &[f64], top: f64, weights: &mut [f64]) -> [f64; 3] = exp_and_sums }
 
 /// Normalised weights `p_i = exp(A_i) / sum_j exp(A_j)`.
 pub fn normalise(log_weights: &[f64]) -> Vec<f64> {
     let sums = WeightSums::of(log_weights);
     let mut p = vec![0.0; log_weights.len()];
-    exp_shifted(crate::simd::Isa::best(), log_weights, sums.top, &mut p);
+    exp_sums(Isa::best(), log_weights, sums.top, &mut p);
     for p in &mut p {
         *p /= sums.sum;
     }

@@ -1,13 +1,14 @@
 //! Energies: the models. A density is `exp(-U(x)) / Z`, and everything the algorithms need of `U` is here.
 
 mod gaussian;
-mod mixture;
+pub(crate) mod mixture;
 
 pub use gaussian::Gaussian;
 pub use mixture::Mixture;
 
-use crate::random::Random;
+use crate::random::{Key, Random};
 use crate::real::Real;
+use crate::sampler::SelfInteraction;
 use std::ops::Range;
 
 /// A named part of the flat parameter vector, with a learning rate of its own if so wished.
@@ -106,6 +107,11 @@ pub trait Energy<T: Real>: Clone + Send + Sync {
         self.energy_and_gradient(x, energy, &mut gradient, workspace);
     }
 
+    /// A step of the unadjusted kernel in one pass, for models that can do better than the sum of their parts.
+    fn fused(&self) -> Option<Fused<T, Self>> {
+        None
+    }
+
     /// Exact samples and the exact normalisation at the present parameters, where there are any.
     fn exact(&self) -> Option<&dyn Exact<T>> {
         None
@@ -121,6 +127,79 @@ pub trait Energy<T: Real>: Clone + Send + Sync {
     fn modes(&self) -> Option<&dyn Modes<T>> {
         None
     }
+}
+
+/// A model's own way of doing a ULA step: noise, move, new energy and weight of a walker in one go (see [`Energy::fused`]). It keeps
+/// a few numbers per walker from step to step, of its own choice, instead of the gradient. All functions give what the
+/// sampler's composition of [`Energy::energy_and_gradient`] and [`Energy::add_param_gradient`] would, up to rounding.
+pub struct Fused<T: Real, E: Energy<T>> {
+    /// Numbers kept per walker.
+    pub kept: usize,
+    /// `(model, x, energies, kept, workspace)`: energies, and what is to be kept.
+    pub evaluate: fn(&E, &[T], &mut [f64], &mut [T], &mut E::Workspace),
+    /// `(model, own, log sum exp A, x, kept, log-weights, workspace)`: applies the leave-one-out correction alone.
+    pub leave_own_out: fn(&E, SelfInteraction<'_>, f64, &[T], &[T], &mut [f64], &mut E::Workspace),
+    /// `(old, new, step, block, workspace)`: moves walkers and updates all that belongs to them.
+    pub advance: fn(&E, &E, &FusedStep<'_>, FusedBlock<'_, T>, &mut E::Workspace) -> FusedDone,
+    /// `(model, x, kept, weights, out, workspace)`: adds `sum_i weights_i dU/dtheta(x_i)` to `out`.
+    pub add_param_gradient: fn(&E, &[T], &[T], &[f64], &mut [f64], &mut E::Workspace),
+}
+
+/// What a fused step needs to know.
+#[derive(Clone, Copy, Debug)]
+pub struct FusedStep<'a> {
+    /// Address of the noise.
+    pub key: Key,
+    /// Time step.
+    pub h: f64,
+    /// Factor of the noise, `sqrt(2 h)`.
+    pub noise_scale: f64,
+    /// Share of the gain that goes to the log-weight: one, or zero for walkers without weights.
+    pub weigh: f64,
+    /// Leave-one-out correction, if any.
+    pub own: Option<SelfInteraction<'a>>,
+    /// `log sum exp A` of the ensemble before the step.
+    pub log_sum: f64,
+}
+
+/// Walkers of a fused step; rows of all arrays correspond.
+pub struct FusedBlock<'a, T> {
+    /// Which of them move.
+    pub rows: FusedRows<'a>,
+    /// Positions.
+    pub x: &'a mut [T],
+    /// What the model keeps.
+    pub kept: &'a mut [T],
+    /// Energies.
+    pub u: &'a mut [f64],
+    /// Log-weights.
+    pub a: &'a mut [f64],
+}
+
+/// Which rows a fused step moves.
+#[derive(Clone, Copy, Debug)]
+pub enum FusedRows<'a> {
+    /// All.
+    All {
+        /// Global id of the first.
+        first: u64,
+    },
+    /// Some.
+    Listed {
+        /// Their global ids, ascending.
+        ids: &'a [u64],
+        /// Global id of the first row.
+        first: u64,
+    },
+}
+
+/// What a fused step says about the kernel.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct FusedDone {
+    /// Sum of the would-be acceptances.
+    pub accepted: f64,
+    /// First walker whose weight is no longer finite.
+    pub bad: Option<u64>,
 }
 
 /// An energy that can be normalised and sampled exactly.

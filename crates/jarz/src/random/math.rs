@@ -1,156 +1,150 @@
-//! Elementary functions on groups of lanes, with the same bits on every instruction set.
-//! The polynomials are the classical minimax ones (Cephes for `f32`, fdlibm for `f64`).
+//! Elementary functions on vectors, with the same bits on every instruction set.
+//! The polynomials are the classical minimax ones (Cephes for `f32`, fdlibm for `f64`) but where noted.
 
-use crate::simd::LANES;
+use crate::simd::{Simd, Vector, Words};
+
+/// `sum_i coefficients[i] x^(n-i)`, highest power first.
+#[inline(always)]
+pub(crate) fn horner<V: Vector, const N: usize>(x: V, coefficients: [V::Scalar; N]) -> V {
+    let mut p = V::splat(coefficients[0]);
+    for i in 1..N {
+        p = p.mul_add(x, V::splat(coefficients[i]));
+    }
+    p
+}
+
+/// `-2 ln x` of positive normal numbers. The quotient `-2 ln(1 + f) / f` is a minimax fit of relative error 2e-7.
+#[inline(always)]
+pub(crate) fn minus_two_ln_f32<S: Simd>(x: S::F) -> S::F {
+    const SQRT_HALF: u32 = 0x3f35_04f3;
+    let bits = S::bits(x);
+    let over = bits - S::U::splat(SQRT_HALF);
+    let e = S::signed(S::sar(over, 23));
+    let f = S::from_bits(bits - (over & S::U::splat(0xff80_0000))) - S::F::splat(1.0);
+    let q = horner(
+        f,
+        [
+            0.202_137_68f32,
+            -0.324_451_51,
+            0.345_016_63,
+            -0.398_003_32,
+            0.499_398_18,
+            -0.666_701_18,
+            1.000_007_3,
+            -1.999_999_9,
+        ],
+    );
+    f.mul_add(q, e * S::F::splat(-2.0 * std::f32::consts::LN_2))
+}
+
+/// Sine and cosine for angles within a quarter turn around zero.
+#[inline(always)]
+pub(crate) fn sin_cos_f32<V: Vector<Scalar = f32>>(t: V) -> (V, V) {
+    let tt = t * t;
+    let s = horner(tt, [-1.951_529_6e-4f32, 8.332_161e-3, -1.666_665_5e-1]);
+    let c = horner(tt, [2.443_315_7e-5f32, -1.388_731_6e-3, 4.166_664_6e-2, -0.5, 1.0]);
+    ((s * tt).mul_add(t, t), c)
+}
+
+/// Sine and cosine for angles within a quarter turn around zero.
+#[inline(always)]
+pub(crate) fn sin_cos_f64<V: Vector<Scalar = f64>>(t: V) -> (V, V) {
+    let tt = t * t;
+    let s = horner(
+        tt,
+        [
+            1.589_690_995_211_55e-10f64,
+            -2.505_076_025_340_686_3e-8,
+            2.755_731_370_707_006_8e-6,
+            -1.984_126_982_985_795e-4,
+            8.333_333_333_322_49e-3,
+            -1.666_666_666_666_663_2e-1,
+        ],
+    );
+    let c = horner(
+        tt,
+        [
+            -1.135_964_755_778_819_5e-11f64,
+            2.087_572_321_298_175e-9,
+            -2.755_731_435_139_066_3e-7,
+            2.480_158_728_947_673e-5,
+            -1.388_888_888_887_411e-3,
+            4.166_666_666_666_66e-2,
+            -0.5,
+            1.0,
+        ],
+    );
+    ((s * tt).mul_add(t, t), c)
+}
+
+/// 1.5 * 2^52: its low mantissa bits hold an integer.
+const INTEGER: f64 = 6_755_399_441_055_744.0;
+const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
+const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
 
 /// Natural logarithm of positive normal numbers.
 #[inline(always)]
-pub(crate) fn ln_f32(x: [f32; LANES]) -> [f32; LANES] {
-    const SQRT_HALF: i32 = 0x3f35_04f3;
-    let mut out = [0.0f32; LANES];
-    for l in 0..LANES {
-        let bits = x[l].to_bits() as i32;
-        let exponent = (bits - SQRT_HALF) >> 23;
-        let f = f32::from_bits((bits - (exponent << 23)) as u32) - 1.0;
-        let e = exponent as f32;
-        let mut p = 7.037_683_6e-2f32;
-        p = p.mul_add(f, -1.151_461e-1);
-        p = p.mul_add(f, 1.167_699_9e-1);
-        p = p.mul_add(f, -1.242_014_1e-1);
-        p = p.mul_add(f, 1.424_932_3e-1);
-        p = p.mul_add(f, -1.666_805_8e-1);
-        p = p.mul_add(f, 2.000_071_5e-1);
-        p = p.mul_add(f, -2.499_999_4e-1);
-        p = p.mul_add(f, 3.333_333e-1);
-        let ff = f * f;
-        let tail = (p * f).mul_add(ff, e * -2.121_944_4e-4);
-        let small = ff.mul_add(-0.5, tail) + f;
-        out[l] = e.mul_add(0.693_359_4, small);
-    }
-    out
-}
-
-/// Sine and cosine of `2 pi w / 2^32` for 32-bit words `w`.
-#[inline(always)]
-pub(crate) fn sin_cos_turn_f32(w: [u32; LANES]) -> ([f32; LANES], [f32; LANES]) {
-    let mut sin = [0.0f32; LANES];
-    let mut cos = [0.0f32; LANES];
-    for l in 0..LANES {
-        let quadrant = w[l].wrapping_add(1 << 29) >> 30;
-        let rest = w[l].wrapping_sub(quadrant << 30) as i32;
-        let t = rest as f32 * (std::f32::consts::FRAC_PI_2 / (1u32 << 30) as f32);
-        let tt = t * t;
-        let mut s = -1.951_529_6e-4f32;
-        s = s.mul_add(tt, 8.332_161e-3);
-        s = s.mul_add(tt, -1.666_665_5e-1);
-        let s = (s * tt).mul_add(t, t);
-        let mut c = 2.443_315_7e-5f32;
-        c = c.mul_add(tt, -1.388_731_6e-3);
-        c = c.mul_add(tt, 4.166_664_6e-2);
-        let c = (c * tt).mul_add(tt, tt.mul_add(-0.5, 1.0));
-        let (a, b) = if quadrant & 1 == 0 { (s, c) } else { (c, s) };
-        sin[l] = f32::from_bits(a.to_bits() ^ ((quadrant & 2) << 30));
-        cos[l] = f32::from_bits(b.to_bits() ^ ((quadrant.wrapping_add(1) & 2) << 30));
-    }
-    (sin, cos)
-}
-
-/// Natural logarithm of positive normal numbers.
-#[inline(always)]
-pub(crate) fn ln_f64(x: [f64; LANES]) -> [f64; LANES] {
-    const SQRT_HALF: i64 = 0x3fe6_a09e_667f_3bcd;
-    const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
-    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    const INTEGER: f64 = 6_755_399_441_055_744.0; // 1.5 * 2^52: its low mantissa bits hold an integer
-    let mut out = [0.0f64; LANES];
-    for l in 0..LANES {
-        let bits = x[l].to_bits() as i64;
-        let exponent = (bits - SQRT_HALF) >> 52;
-        let f = f64::from_bits((bits - (exponent << 52)) as u64) - 1.0;
-        // i64 to f64 without a conversion instruction that AVX2 lacks.
-        let e = f64::from_bits((INTEGER.to_bits() as i64 + exponent) as u64) - INTEGER;
-        let s = f / (2.0 + f);
-        let z = s * s;
-        let mut r = 1.479_819_860_511_658_6e-1f64;
-        r = r.mul_add(z, 1.531_383_769_920_937_3e-1);
-        r = r.mul_add(z, 1.818_357_216_161_805e-1);
-        r = r.mul_add(z, 2.222_219_843_214_978_4e-1);
-        r = r.mul_add(z, 2.857_142_874_366_239e-1);
-        r = r.mul_add(z, 3.999_999_999_940_942e-1);
-        r = r.mul_add(z, 6.666_666_666_666_735e-1);
-        r *= z;
-        let half = 0.5 * f * f;
-        out[l] = e * LN2_HIGH - ((half - s.mul_add(half + r, e * LN2_LOW)) - f);
-    }
-    out
+pub(crate) fn ln_f64<S: Simd>(x: S::D) -> S::D {
+    const SQRT_HALF: u64 = 0x3fe6_a09e_667f_3bcd;
+    let d = S::D::splat;
+    let bits = S::wide_bits(x);
+    let over = bits - S::W::splat(SQRT_HALF);
+    let f = S::from_wide_bits(bits - (over & S::W::splat(0xfff0_0000_0000_0000))) - d(1.0);
+    // The exponent as a number: shifted right with its sign (through an offset), then into the mantissa of `INTEGER`.
+    let exponent = (over + S::W::splat(1 << 63)).shr(52);
+    let e = S::from_wide_bits(exponent + S::W::splat(INTEGER.to_bits() - 2048)) - d(INTEGER);
+    let s = f.div(d(2.0) + f);
+    let r = s * s;
+    let r = r * horner(
+        r,
+        [
+            1.479_819_860_511_658_6e-1f64,
+            1.531_383_769_920_937_3e-1,
+            1.818_357_216_161_805e-1,
+            2.222_219_843_214_978_4e-1,
+            2.857_142_874_366_239e-1,
+            3.999_999_999_940_942e-1,
+            6.666_666_666_666_735e-1,
+        ],
+    );
+    let half = d(0.5) * f * f;
+    let tail = half - s.mul_add(half + r, e * d(LN2_LOW));
+    e.mul_add(d(LN2_HIGH), f - tail)
 }
 
 /// Exponential; below -708 the result is 0, above 709 infinity.
 #[inline(always)]
-pub(crate) fn exp_f64(x: [f64; LANES]) -> [f64; LANES] {
-    const LN2_HIGH: f64 = 6.931_471_803_691_238e-1;
-    const LN2_LOW: f64 = 1.908_214_929_270_587_7e-10;
-    const INTEGER: f64 = 6_755_399_441_055_744.0;
-    let mut out = [0.0f64; LANES];
-    for l in 0..LANES {
-        let v = if x[l] > -708.0 { x[l] } else { -708.0 };
-        let v = if v < 709.0 { v } else { 709.0 };
-        let shifted = v.mul_add(std::f64::consts::LOG2_E, INTEGER);
-        let n = shifted - INTEGER;
-        let r = n.mul_add(-LN2_LOW, n.mul_add(-LN2_HIGH, v));
-        let mut p: f64 = 1.0 / 6_227_020_800.0;
-        p = p.mul_add(r, 1.0 / 479_001_600.0);
-        p = p.mul_add(r, 1.0 / 39_916_800.0);
-        p = p.mul_add(r, 1.0 / 3_628_800.0);
-        p = p.mul_add(r, 1.0 / 362_880.0);
-        p = p.mul_add(r, 1.0 / 40_320.0);
-        p = p.mul_add(r, 1.0 / 5_040.0);
-        p = p.mul_add(r, 1.0 / 720.0);
-        p = p.mul_add(r, 1.0 / 120.0);
-        p = p.mul_add(r, 1.0 / 24.0);
-        p = p.mul_add(r, 1.0 / 6.0);
-        p = p.mul_add(r, 0.5);
-        p = p.mul_add(r, 1.0);
-        p = p.mul_add(r, 1.0);
-        let scale = f64::from_bits(shifted.to_bits().wrapping_add(1023) << 52);
-        let value = p * scale;
-        let value = if x[l] > -708.0 { value } else { 0.0 };
-        let value = if x[l] > 709.0 { f64::INFINITY } else { value };
-        out[l] = if x[l].is_nan() { x[l] } else { value };
-    }
-    out
-}
-
-/// Sine and cosine of a full turn times `u / 2^52`, for the low 52 bits of words.
-#[inline(always)]
-pub(crate) fn sin_cos_turn_f64(w: [u64; LANES]) -> ([f64; LANES], [f64; LANES]) {
-    const INTEGER: f64 = 6_755_399_441_055_744.0;
-    let mut sin = [0.0f64; LANES];
-    let mut cos = [0.0f64; LANES];
-    for l in 0..LANES {
-        let quadrant = (w[l].wrapping_add(1 << 49) >> 50) & 3;
-        // Sign-extended distance to the quadrant's centre, in units of 2^-52 turns.
-        let rest = (w[l].wrapping_sub(quadrant << 50) << 12) as i64 >> 12;
-        let rest = f64::from_bits((INTEGER.to_bits() as i64).wrapping_add(rest) as u64) - INTEGER;
-        let t = rest * (std::f64::consts::FRAC_PI_2 / (1u64 << 50) as f64);
-        let tt = t * t;
-        let mut s = 1.589_690_995_211_55e-10f64;
-        s = s.mul_add(tt, -2.505_076_025_340_686_3e-8);
-        s = s.mul_add(tt, 2.755_731_370_707_006_8e-6);
-        s = s.mul_add(tt, -1.984_126_982_985_795e-4);
-        s = s.mul_add(tt, 8.333_333_333_322_49e-3);
-        s = s.mul_add(tt, -1.666_666_666_666_663_2e-1);
-        let s = (s * tt).mul_add(t, t);
-        let mut c = -1.135_964_755_778_819_5e-11f64;
-        c = c.mul_add(tt, 2.087_572_321_298_175e-9);
-        c = c.mul_add(tt, -2.755_731_435_139_066_3e-7);
-        c = c.mul_add(tt, 2.480_158_728_947_673e-5);
-        c = c.mul_add(tt, -1.388_888_888_887_411e-3);
-        c = c.mul_add(tt, 4.166_666_666_666_66e-2);
-        let c = (c * tt).mul_add(tt, tt.mul_add(-0.5, 1.0));
-        let (a, b) = if quadrant & 1 == 0 { (s, c) } else { (c, s) };
-        sin[l] = f64::from_bits(a.to_bits() ^ ((quadrant & 2) << 62));
-        cos[l] = f64::from_bits(b.to_bits() ^ ((quadrant.wrapping_add(1) & 2) << 62));
-    }
-    (sin, cos)
+pub(crate) fn exp_f64<S: Simd>(x: S::D) -> S::D {
+    let d = S::D::splat;
+    let v = x.if_greater(d(-708.0), x, d(-708.0));
+    let v = d(709.0).if_greater(v, v, d(709.0));
+    let shifted = v.mul_add(d(std::f64::consts::LOG2_E), d(INTEGER));
+    let n = shifted - d(INTEGER);
+    let r = n.mul_add(d(-LN2_LOW), n.mul_add(d(-LN2_HIGH), v));
+    let p = horner(
+        r,
+        [
+            1.0 / 6_227_020_800.0,
+            1.0 / 479_001_600.0,
+            1.0 / 39_916_800.0,
+            1.0 / 3_628_800.0,
+            1.0 / 362_880.0,
+            1.0 / 40_320.0,
+            1.0 / 5_040.0,
+            1.0 / 720.0,
+            1.0 / 120.0,
+            1.0 / 24.0,
+            1.0 / 6.0,
+            0.5,
+            1.0,
+            1.0,
+        ],
+    );
+    let scale = S::from_wide_bits((S::wide_bits(shifted) + S::W::splat(1023)).shl(52));
+    let value = p * scale;
+    let value = x.if_greater(d(-708.0), value, d(0.0));
+    let value = x.if_greater(d(709.0), d(f64::INFINITY), value);
+    // NaN is greater than nothing and stays; minus infinity, which also fails the first test, becomes zero.
+    let number = x.if_greater(d(f64::NEG_INFINITY), value, x);
+    d(-1.0).if_greater(number, d(0.0), number)
 }

@@ -118,7 +118,7 @@ impl Random {
         dim: usize,
         out: &mut [T],
     ) {
-        T::normal_rows(Isa::best(), self.key(step, purpose), walkers, dim, out);
+        T::normal_rows(Isa::best(), &self.key(step, purpose), walkers, dim, out);
     }
 
     /// The standard normals of one walker, `out.len()` of them.

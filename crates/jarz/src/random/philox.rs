@@ -1,6 +1,6 @@
-//! The Philox4x32 bijection, one counter at a time and in groups of lanes.
+//! The Philox4x32 bijection, one counter at a time and 16 at once.
 
-use crate::simd::LANES;
+use crate::simd::{Simd, Words};
 
 const MULTIPLIER_0: u32 = 0xD251_1F53;
 const MULTIPLIER_1: u32 = 0xCD9E_8D57;
@@ -25,21 +25,68 @@ pub fn philox4x32<const ROUNDS: usize>(mut counter: [u32; 4], mut key: [u32; 2])
     counter
 }
 
-/// The same for a group of counters, word by word.
+/// Philox4x32 of 16 counters, each word in the low half of a 64-bit lane (what is in the high halves does not matter).
 #[inline(always)]
-pub(crate) fn philox_lanes<const ROUNDS: usize>(counter: &mut [[u32; LANES]; 4], mut key: [u32; 2]) {
-    for _ in 0..ROUNDS {
-        let [c0, c1, c2, c3] = *counter;
-        let mut next = [[0u32; LANES]; 4];
-        for l in 0..LANES {
-            let (high_0, low_0) = wide(MULTIPLIER_0, c0[l]);
-            let (high_1, low_1) = wide(MULTIPLIER_1, c2[l]);
-            next[0][l] = high_1 ^ c1[l] ^ key[0];
-            next[1][l] = low_1;
-            next[2][l] = high_0 ^ c3[l] ^ key[1];
-            next[3][l] = low_0;
-        }
-        *counter = next;
-        key = [key[0].wrapping_add(WEYL_0), key[1].wrapping_add(WEYL_1)];
+fn rounds<S: Simd>(mut c: [S::W; 4], key: [u32; 2], from: u32, to: u32) -> [S::W; 4] {
+    let (m0, m1) = (S::W::splat(MULTIPLIER_0 as u64), S::W::splat(MULTIPLIER_1 as u64));
+    for round in from..to {
+        let [k0, k1] = round_key(key, round).map(|k| S::W::splat(k as u64));
+        let (p0, p1) = (S::mul_low(m0, c[0]), S::mul_low(m1, c[2]));
+        c = [p1.shr(32) ^ c[1] ^ k0, p1, p0.shr(32) ^ c[3] ^ k1, p0];
+    }
+    c
+}
+
+#[inline(always)]
+fn round_key(key: [u32; 2], round: u32) -> [u32; 2] {
+    [key[0].wrapping_add(WEYL_0.wrapping_mul(round)), key[1].wrapping_add(WEYL_1.wrapping_mul(round))]
+}
+
+/// Philox4x32-10 of 16 counters.
+#[inline(always)]
+pub(crate) fn philox_panel<S: Simd>(counter: [S::W; 4], key: [u32; 2]) -> [S::W; 4] {
+    rounds::<S>(counter, key, 0, 10)
+}
+
+/// The counters `(block, walker, low, high)` of 16 walkers that share `low` and `high`, for any block.
+///
+/// Words that are the same for all walkers stay so for a while: of the first three rounds only two of six products
+/// differ between walkers, and one of these is the same for all blocks and is done here, once.
+#[derive(Clone, Copy)]
+pub(crate) struct Panel<S: Simd> {
+    key: [u32; 2],
+    low: u32,
+    high: u32,
+    /// First product of the second round.
+    product: S::W,
+}
+
+impl<S: Simd> Panel<S> {
+    #[inline(always)]
+    pub(crate) fn new(key: [u32; 2], walkers: S::W, low: u32, high: u32) -> Self {
+        let (shared, _) = wide(MULTIPLIER_1, low);
+        let c0 = walkers ^ S::W::splat((shared ^ key[0]) as u64);
+        Panel { key, low, high, product: S::mul_low(S::W::splat(MULTIPLIER_0 as u64), c0) }
+    }
+
+    /// The four words of `block`, as by [`philox_panel`].
+    #[inline(always)]
+    pub(crate) fn words(&self, block: u32) -> [S::W; 4] {
+        let splat = |word: u32| S::W::splat(word as u64);
+        // Round 0: (c0 in `product`, c1, c2, c3).
+        let (high_0, c3) = wide(MULTIPLIER_0, block);
+        let (_, c1) = wide(MULTIPLIER_1, self.low);
+        let c2 = high_0 ^ self.high ^ self.key[1];
+        // Round 1.
+        let key = round_key(self.key, 1);
+        let (high_1, next_1) = wide(MULTIPLIER_1, c2);
+        let c0 = high_1 ^ c1 ^ key[0];
+        let c2 = self.product.shr(32) ^ splat(c3 ^ key[1]);
+        // Round 2.
+        let key = round_key(self.key, 2);
+        let (high_0, c3) = wide(MULTIPLIER_0, c0);
+        let p1 = S::mul_low(splat(MULTIPLIER_1), c2);
+        let c = [p1.shr(32) ^ splat(next_1 ^ key[0]), p1, self.product ^ splat(high_0 ^ key[1]), splat(c3)];
+        rounds::<S>(c, self.key, 3, 10)
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::random::normal::{block_f32_scalar, block_f64_scalar};
+use crate::random::normal::{block_f32_scalar, block_f64_scalar, normal_rows};
 
 /// Known answers published with the Random123 library.
 #[test]
@@ -28,8 +28,8 @@ fn normals_equal_their_scalar_twin_on_every_path() {
                 let (s32, s64) = (f32::noise_stride(dim), f64::noise_stride(dim));
                 let mut out32 = vec![0.0f32; 37 * s32];
                 let mut out64 = vec![0.0f64; 37 * s64];
-                f32::normal_rows(isa, key, walkers, dim, &mut out32);
-                f64::normal_rows(isa, key, walkers, dim, &mut out64);
+                normal_rows(isa, &key, walkers, dim, &mut out32);
+                normal_rows(isa, &key, walkers, dim, &mut out64);
                 for row in 0..37 {
                     for j in 0..dim {
                         let words = |per: usize| {
@@ -52,8 +52,8 @@ fn all_paths_give_the_same_bits() {
     let mut reference: Option<(Vec<u32>, Vec<u64>)> = None;
     for isa in Isa::available() {
         let (mut a, mut b) = (vec![0.0f32; 400 * 52], vec![0.0f64; 400 * 50]);
-        f32::normal_rows(isa, key, WalkerIds::From(0), 50, &mut a);
-        f64::normal_rows(isa, key, WalkerIds::From(0), 50, &mut b);
+        normal_rows(isa, &key, WalkerIds::From(0), 50, &mut a);
+        normal_rows(isa, &key, WalkerIds::From(0), 50, &mut b);
         let bits = (a.iter().map(|v| v.to_bits()).collect(), b.iter().map(|v| v.to_bits()).collect());
         match &reference {
             None => reference = Some(bits),

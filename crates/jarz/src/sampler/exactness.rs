@@ -111,9 +111,9 @@ fn estimate<P: Path>(path: &P, setup: &Setup, walkers: usize, seed: u64) -> ([f6
     (out, sampler.walkers().resamplings())
 }
 
-/// Deviations from the truth in standard errors, and the resamplings that happened. An ensemble whose `Z_hat / Z` scatters by
-/// more than 1 counts as infinitely far off: with the ESS kept above 0.97 by 32 walkers over 10 steps, sound weights scatter by
-/// `sqrt(10 * 0.03 / 32)` or so, and standard errors of wild weights would hide any bias.
+/// Deviations from the truth in standard errors, and the resamplings that happened. A standard error of `Z_hat / Z` above 5 % counts as
+/// infinitely far off: wild weights would hide any bias. Sound ones scatter far less (with the ESS kept above 0.97 by 32 walkers over
+/// 10 steps, by `sqrt(10 * 0.03 / 32)` or so), but a drift clipped hard has heavy tails: single ensembles of 4000 reach 80 times the truth.
 fn deviations<P: Path>(path: &P, setup: &Setup, replicas: u64) -> (Vec<f64>, u64) {
     let runs: Vec<_> = (0..replicas).into_par_iter().map(|r| estimate(path, setup, 32, 1000 + r)).collect();
     let truth = [vec![1.0], path.truth()].concat();
@@ -122,7 +122,7 @@ fn deviations<P: Path>(path: &P, setup: &Setup, replicas: u64) -> (Vec<f64>, u64
         .map(|j| {
             let mean = runs.iter().map(|(v, _)| v[j]).sum::<f64>() / n;
             let var = runs.iter().map(|(v, _)| (v[j] - mean).powi(2)).sum::<f64>() / (n - 1.0);
-            if j == 0 && var > 1.0 { f64::INFINITY } else { (mean - truth[j]) / (var / n).sqrt() }
+            if j == 0 && (var / n).sqrt() > 0.05 { f64::INFINITY } else { (mean - truth[j]) / (var / n).sqrt() }
         })
         .collect();
     (scores, runs.iter().map(|(_, r)| r).sum())

@@ -7,10 +7,10 @@
 mod moves;
 
 use crate::data::Dataset;
-use crate::energy::Energy;
+use crate::energy::{Energy, Fused};
 use crate::error::Error;
 use crate::kernel::{Kernel, KernelKind};
-use crate::parallel::{Layout, Workers};
+use crate::parallel::{Layout, Pieces, Workers};
 use crate::random::{Purpose, Random, Subset};
 use crate::real::Real;
 use crate::resampling::{Scheme, replacements};
@@ -76,6 +76,7 @@ struct ChunkSums {
 struct Chunk<'a, T> {
     first: usize,
     x: &'a mut [T],
+    /// What is kept from step to step.
     g: &'a mut [T],
     u: &'a mut [f64],
     a: &'a mut [f64],
@@ -90,6 +91,7 @@ pub struct Sampler<T: Real, E: Energy<T>> {
     random: Random,
     batch: Option<usize>,
     subset: Subset,
+    fused: Option<Fused<T, E>>,
     layout: Layout,
     pub(crate) workers: Workers<Scratch<T, E::Workspace>>,
     chunk_sums: Vec<ChunkSums>,
@@ -156,6 +158,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
             random: Random::new(seed),
             batch: batch.filter(|&b| b < n),
             subset: Subset::default(),
+            fused: energy.fused().filter(|_| kernel.kind == KernelKind::Ula && kernel.clip.is_none()),
             layout,
             workers: Workers::new(threads)?,
             chunk_sums: vec![chunk; layout.chunks(n)],
@@ -163,15 +166,18 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
             #[cfg(test)]
             faults: Faults::NONE,
         };
-        if sampler.keeps_gradients() {
-            sampler.walkers.gradients.resize(n * dim, T::ZERO);
-        }
+        sampler.walkers.gradients.resize(n * sampler.kept(), T::ZERO);
         Ok(sampler)
     }
 
-    /// ULA on the full ensemble reuses the gradient of the step before.
-    fn keeps_gradients(&self) -> bool {
-        self.kernel.kind == KernelKind::Ula && self.batch.is_none()
+    /// Numbers kept per walker from step to step: what a fused step wants, or the gradient, which ULA on the full
+    /// ensemble reuses.
+    fn kept(&self) -> usize {
+        match &self.fused {
+            Some(fused) => fused.kept,
+            None if self.kernel.kind == KernelKind::Ula && self.batch.is_none() => self.walkers.dim,
+            None => 0,
+        }
     }
 
     /// The walkers.
@@ -197,19 +203,26 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
     /// Computes energies, gradients and sums at the present positions.
     pub fn begin(&mut self, energy: &E) -> Result<(), Error> {
         let (mover, layout, dim) = (Mover::idle(self.random, self.kernel), self.layout, self.walkers.dim);
-        self.each_chunk(|chunk, scratch| {
+        let kept = self.kept();
+        self.each_chunk(|fused, chunk, scratch| {
             let mut at = 0;
             while at < chunk.u.len() {
                 let end = (at + layout.block).min(chunk.u.len());
                 let (x, u) = (&chunk.x[at * dim..end * dim], &mut chunk.u[at..end]);
-                if chunk.g.is_empty() {
-                    energy.energy(x, u, &mut scratch.energy);
-                } else {
-                    let g = &mut chunk.g[at * dim..end * dim];
-                    energy.energy_and_gradient(x, u, g, &mut scratch.energy);
+                let g = &mut chunk.g[at * kept..end * kept];
+                match fused {
+                    Some(fused) => (fused.evaluate)(energy, x, u, g, &mut scratch.energy),
+                    None if g.is_empty() => energy.energy(x, u, &mut scratch.energy),
+                    None => energy.energy_and_gradient(x, u, g, &mut scratch.energy),
                 }
                 mover.check(chunk.first + at, u, &mut chunk.sums.bad);
-                mover.accumulate(energy, x, &chunk.a[at..end], &mut chunk.sums.weights, scratch);
+                let a = &chunk.a[at..end];
+                match fused {
+                    Some(fused) => {
+                        mover.accumulate_fused(fused, energy, x, g, a, &mut chunk.sums.weights, scratch)
+                    }
+                    None => mover.accumulate(energy, x, a, &mut chunk.sums.weights, scratch),
+                }
                 at = end;
             }
         });
@@ -238,9 +251,13 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         };
         let subset = std::mem::take(&mut self.subset);
         let (layout, batch) = (self.layout, self.batch);
-        self.each_chunk(|chunk, scratch| match batch {
-            None => mover.full(from, to, chunk, layout.block, scratch),
-            Some(_) => mover.mini_batch(from, to, chunk, &subset, layout.block, scratch),
+        self.each_chunk(|fused, chunk, scratch| match (fused, batch) {
+            (Some(fused), None) => mover.full_fused(fused, from, to, chunk, layout.block, scratch),
+            (Some(fused), Some(_)) => {
+                mover.mini_batch_fused(fused, from, to, chunk, &subset, layout.block, scratch)
+            }
+            (None, None) => mover.full(from, to, chunk, layout.block, scratch),
+            (None, Some(_)) => mover.mini_batch(from, to, chunk, &subset, layout.block, scratch),
         });
         self.subset = subset;
         self.collect(advance.iteration)
@@ -265,11 +282,20 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
     /// Sums of the ensemble as it stands.
     fn refresh(&mut self, energy: &E) -> Result<(), Error> {
         let (mover, layout, dim) = (Mover::idle(self.random, self.kernel), self.layout, self.walkers.dim);
-        self.each_chunk(|chunk, scratch| {
-            for (x, a) in chunk.x.chunks(layout.block * dim).zip(chunk.a.chunks(layout.block)) {
-                scratch.fit(a.len(), dim);
-                energy.energy(x, &mut scratch.u[..a.len()], &mut scratch.energy);
-                mover.accumulate(energy, x, a, &mut chunk.sums.weights, scratch);
+        let kept = self.kept();
+        self.each_chunk(|fused, chunk, scratch| {
+            for at in (0..chunk.a.len()).step_by(layout.block) {
+                let end = (at + layout.block).min(chunk.a.len());
+                let (x, a) = (&chunk.x[at * dim..end * dim], &chunk.a[at..end]);
+                let sums = &mut chunk.sums.weights;
+                if let Some(fused) = fused {
+                    let g = &chunk.g[at * kept..end * kept];
+                    mover.accumulate_fused(fused, energy, x, g, a, sums, scratch);
+                } else {
+                    scratch.fit(a.len(), dim);
+                    energy.energy(x, &mut scratch.u[..a.len()], &mut scratch.energy);
+                    mover.accumulate(energy, x, a, sums, scratch);
+                }
             }
         });
         self.collect(0).map(|_| ())
@@ -280,8 +306,11 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         let (layout, dim, n) = (self.layout, self.walkers.dim, self.walkers.len());
         let mut moments = vec![[0.0f64; 3]; layout.chunks(n)];
         let top = self.sums.top;
-        let tasks: Vec<_> = moments.iter_mut().enumerate().map(|(c, m)| (c * layout.chunk, m)).collect();
-        self.workers.run(tasks, |(first, moments), scratch| {
+        let pieces = Pieces::new(&mut moments, 1);
+        self.workers.run(pieces.count(), |c, scratch| {
+            let first = c * layout.chunk;
+            // SAFETY: every piece is taken once, by the task of its number.
+            let Some(moments) = unsafe { pieces.take(c) }.first_mut() else { return };
             let end = (first + layout.chunk).min(n);
             for at in (first..end).step_by(layout.block) {
                 let stop = (at + layout.block).min(end);
@@ -301,27 +330,23 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
     }
 
     /// Runs `work` on every chunk, with cleared sums.
-    fn each_chunk(&mut self, work: impl Fn(&mut Chunk<'_, T>, &mut Scratch<T, E::Workspace>) + Sync) {
-        let (chunk, dim) = (self.layout.chunk, self.walkers.dim);
+    fn each_chunk(
+        &mut self,
+        work: impl Fn(Option<&Fused<T, E>>, &mut Chunk<'_, T>, &mut Scratch<T, E::Workspace>) + Sync,
+    ) {
+        let (rows, dim, kept) = (self.layout.chunk, self.walkers.dim, self.kept());
         let w = &mut self.walkers;
-        let keeps = !w.gradients.is_empty();
-        let mut gradients = w.gradients.chunks_mut(chunk * dim);
-        let tasks: Vec<Chunk<'_, T>> = w
-            .positions
-            .chunks_mut(chunk * dim)
-            .zip(w.energies.chunks_mut(chunk))
-            .zip(w.log_weights.chunks_mut(chunk))
-            .zip(&mut self.chunk_sums)
-            .enumerate()
-            .map(|(c, (((x, u), a), sums))| {
-                let g = if keeps { gradients.next().unwrap_or_default() } else { Default::default() };
-                Chunk { first: c * chunk, x, g, u, a, sums }
-            })
-            .collect();
-        self.workers.run(tasks, |mut chunk, scratch| {
-            chunk.sums.weights.clear();
-            (chunk.sums.accepted, chunk.sums.tried, chunk.sums.bad) = (0.0, 0, None);
-            work(&mut chunk, scratch);
+        let (x, g) = (Pieces::new(&mut w.positions, rows * dim), Pieces::new(&mut w.gradients, rows * kept));
+        let (u, a) = (Pieces::new(&mut w.energies, rows), Pieces::new(&mut w.log_weights, rows));
+        let all_sums = Pieces::new(&mut self.chunk_sums, 1);
+        let fused = self.fused.as_ref();
+        self.workers.run(all_sums.count(), |c, scratch| {
+            // SAFETY: every piece is taken once, by the task of its number.
+            let (x, g, u, a) = unsafe { (x.take(c), g.take(c), u.take(c), a.take(c)) };
+            let Some(sums) = unsafe { all_sums.take(c) }.first_mut() else { return };
+            sums.weights.clear();
+            (sums.accepted, sums.tried, sums.bad) = (0.0, 0, None);
+            work(fused, &mut Chunk { first: c * rows, x, g, u, a, sums }, scratch);
         });
     }
 

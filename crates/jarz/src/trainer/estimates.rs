@@ -5,6 +5,7 @@ use crate::data::Dataset;
 use crate::energy::Energy;
 use crate::error::Error;
 use crate::estimate::{Estimates, Families, Measured, add_errors};
+use crate::parallel::Pieces;
 use crate::random::Purpose;
 use crate::real::Real;
 use crate::weights::normalise;
@@ -47,9 +48,13 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let n = rows.len() / dim;
         let mut parts =
             vec![DataTerm { gradient: vec![0.0; params], energy: 0.0, variance: 0.0 }; layout.chunks(n)];
-        let tasks: Vec<_> = rows.chunks(layout.chunk * dim).zip(&mut parts).collect();
+        let pieces = Pieces::new(&mut parts, 1);
         let energy = &self.energy;
-        self.sampler.workers.run(tasks, |(rows, part), scratch| {
+        self.sampler.workers.run(pieces.count(), |c, scratch| {
+            let from = c * layout.chunk * dim;
+            let rows = &rows[from..(from + layout.chunk * dim).min(rows.len())];
+            // SAFETY: every piece is taken once, by the task of its number.
+            let Some(part) = unsafe { pieces.take(c) }.first_mut() else { return };
             for x in rows.chunks(layout.block * dim) {
                 let count = x.len() / dim;
                 scratch.fit(count, dim);

@@ -1,8 +1,18 @@
 //! One source, several instruction sets: hot loops are compiled for AVX-512, AVX2 and a portable
 //! baseline, and the best one the processor has is chosen at run time.
 //!
-//! Every loop works on fixed groups of [`LANES`] numbers and uses fused multiply-adds explicitly, so
+//! Loops that matter most are written on vectors of [`LANES`] numbers ([`Simd`], [`dispatch!`]); for others the compiler finds the
+//! vectors itself ([`multiversion!`]). All work on fixed groups and use fused multiply-adds explicitly, so
 //! all paths do the same arithmetic in the same order and give the same bits.
+
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx2;
+#[cfg(target_arch = "x86_64")]
+pub(crate) mod avx512;
+pub(crate) mod portable;
+pub(crate) mod vector;
+
+pub use vector::{Simd, Vector, Words};
 
 use std::sync::OnceLock;
 
@@ -95,3 +105,34 @@ macro_rules! multiversion {
     };
 }
 pub(crate) use multiversion;
+
+/// Entry points, one per instruction set, of a kernel that is generic over [`Simd`]: `fn name{generics}{their names}(arguments) = kernel`
+/// makes `name(isa, arguments)` out of an `#[inline(always)]` function `kernel::<S, generics>(arguments)`.
+macro_rules! dispatch {
+    ($(#[$meta:meta])* $vis:vis fn $name:ident {$($generics:tt)*} {$($names:tt)*} ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $kernel:path) => {
+        $(#[$meta])*
+        #[allow(clippy::too_many_arguments)]
+        $vis fn $name<$($generics)*>(isa: $crate::simd::Isa, $($arg: $ty),*) $(-> $ret)? {
+            use $kernel as kernel;
+            #[cfg(target_arch = "x86_64")]
+            {
+                use $crate::simd::{avx2::Avx2, avx512::Avx512};
+                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")]
+                #[allow(clippy::too_many_arguments)]
+                fn avx512<$($generics)*>($($arg: $ty),*) $(-> $ret)? { kernel::<Avx512, $($names)*>($($arg),*) }
+                #[target_feature(enable = "avx2,fma,bmi2")]
+                #[allow(clippy::too_many_arguments)]
+                fn avx2<$($generics)*>($($arg: $ty),*) $(-> $ret)? { kernel::<Avx2, $($names)*>($($arg),*) }
+                // SAFETY: `Isa` values other than `Portable` are handed out only after detection.
+                match isa {
+                    $crate::simd::Isa::Avx512 => return unsafe { avx512::<$($names)*>($($arg),*) },
+                    $crate::simd::Isa::Avx2 => return unsafe { avx2::<$($names)*>($($arg),*) },
+                    $crate::simd::Isa::Portable => {}
+                }
+            }
+            let _ = isa;
+            kernel::<$crate::simd::portable::Portable, $($names)*>($($arg),*)
+        }
+    };
+}
+pub(crate) use dispatch;

@@ -3,11 +3,14 @@
 //! `U(x) = -log sum_k exp(l_k - |x - m_k|^2 / (2 sigma^2))`, so that mode `k` has mass `softmax(l)_k` and
 //! `Z = (2 pi sigma^2)^(d/2) sum_k exp(l_k)`. The paper's `z` is `-l` of the second mode, its first mode having `l = 0`.
 
-use super::{Energy, Exact, Modes, ParamGroup, PerWalker, Stratification};
-use crate::random::math::{exp_f64, ln_f64};
+mod fused;
+pub(crate) mod panels;
+
+use super::{Energy, Exact, Fused, ParamGroup, PerWalker, Stratification};
 use crate::random::{Purpose, Random};
-use crate::real::{Real, sum_lanes, sum_pairs};
+use crate::real::{Real, sum_lanes};
 use crate::simd::{Isa, LANES, multiversion};
+use panels::{Modes, Own};
 use std::ops::Range;
 
 /// Gaussian mixture with trained means and log-masses and a common, fixed width `sigma`.
@@ -23,14 +26,43 @@ pub struct Mixture {
 /// A share of a walker or of a weight that does not count.
 const NEGLIGIBLE: f64 = 1e-18;
 
-/// Distances to the modes and responsibilities of one block of walkers.
+/// Responsibilities of one block of walkers, and the parameters as the kernels want them.
 #[derive(Default)]
 pub struct MixtureWorkspace<T> {
-    means: Vec<T>,
-    /// `log-mass - |x - m|^2 / 2 sigma^2`, then the responsibilities; mode by mode, walkers contiguous and padded to whole groups of lanes.
-    parts: Vec<f64>,
+    /// Two mixtures: of the old parameters and of the new ones.
+    prepared: [Prepared<T>; 2],
+    /// The one to give up for a third.
+    oldest: usize,
+    own: Own<T>,
+    own_of: [Vec<f64>; 2],
+    /// One row of modes per walker.
+    responsibilities: Vec<T>,
+    parts: Vec<[f64; LANES]>,
+    coefficients: Vec<T>,
+    masses: Vec<f64>,
     sums: Vec<T>,
-    top: Vec<f64>,
+}
+
+#[derive(Default)]
+struct Prepared<T> {
+    theta: Vec<f64>,
+    modes: Modes<T>,
+}
+
+impl<T: Real> MixtureWorkspace<T> {
+    /// Which of the prepared mixtures is `mixture`; prepared now if there was none.
+    fn prepare(&mut self, mixture: &Mixture) -> usize {
+        if let Some(i) = self.prepared.iter().position(|p| p.theta == mixture.theta) {
+            self.oldest = 1 - i;
+            return i;
+        }
+        let i = self.oldest;
+        self.oldest = 1 - i;
+        let Prepared { theta, modes } = &mut self.prepared[i];
+        theta.clone_from(&mixture.theta);
+        mixture.prepare(modes);
+        i
+    }
 }
 
 impl Mixture {
@@ -80,105 +112,92 @@ impl Mixture {
         self.log_masses().iter().map(|l| (l - total).exp()).collect()
     }
 
+    fn prepare<T: Real>(&self, modes: &mut Modes<T>) {
+        let (d, stride) = (self.dim, self.dim.next_multiple_of(4));
+        (modes.count, modes.dim, modes.stride) = (self.modes, d, stride);
+        modes.precision = self.precision();
+        modes.log_masses.clear();
+        modes.log_masses.extend_from_slice(self.log_masses());
+        modes.means.clear();
+        modes.means.resize(self.modes * stride, T::ZERO);
+        for (padded, mean) in modes.means.chunks_exact_mut(stride).zip(self.theta.chunks_exact(d)) {
+            padded.iter_mut().zip(mean).for_each(|(p, m)| *p = T::from_f64(*m));
+        }
+        modes.distances.clear();
+        modes.distances.resize(self.modes * self.modes, 0.0);
+        for k in 0..self.modes {
+            for l in 0..k {
+                let squares = self.mean(k).iter().zip(self.mean(l)).map(|(a, b)| (a - b) * (a - b));
+                modes.distances[k * self.modes + l] = squares.sum();
+            }
+        }
+    }
+
     /// Energies and responsibilities of the block; the latter stay in the workspace.
     fn respond<T: Real>(&self, x: &[T], energy: &mut [f64], ws: &mut MixtureWorkspace<T>) {
-        let (d, walkers) = (self.dim, energy.len());
-        let padded = walkers.next_multiple_of(LANES);
-        ws.means.clear();
-        ws.means.extend(self.theta[..self.modes * d].iter().map(|&m| T::from_f64(m)));
-        ws.parts.resize(self.modes * padded, 0.0);
-        ws.top.resize(padded, 0.0);
-        let isa = Isa::best();
-        let half_precision = 0.5 * self.precision();
-        for k in 0..self.modes {
-            let part = &mut ws.parts[k * padded..(k + 1) * padded];
-            log_densities(isa, x, &ws.means[k * d..(k + 1) * d], self.log_masses()[k], half_precision, part);
-            part[walkers..].fill(0.0);
-        }
-        soft_max(isa, self.modes, &mut ws.parts, &mut ws.top);
-        energy.copy_from_slice(&ws.top[..walkers]);
+        let mut kept = std::mem::take(&mut ws.responsibilities);
+        kept.resize(energy.len() * self.modes, T::ZERO);
+        self.respond_to(x, energy, &mut kept, ws);
+        ws.responsibilities = kept;
+    }
+
+    fn respond_to<T: Real>(
+        &self,
+        x: &[T],
+        energy: &mut [f64],
+        kept: &mut [T],
+        ws: &mut MixtureWorkspace<T>,
+    ) {
+        let at = ws.prepare(self);
+        ws.parts.resize(self.modes, [0.0; LANES]);
+        T::evaluate(Isa::best(), &ws.prepared[at].modes, x, energy, kept, &mut ws.parts);
     }
 
     /// Responsibilities of a block, `out[i * modes + k]`.
     fn responsibilities<T: Real>(&self, x: &[T], out: &mut [f64]) {
-        let walkers = x.len() / self.dim;
         let mut ws = MixtureWorkspace::default();
-        self.respond(x, &mut vec![0.0; walkers], &mut ws);
-        let padded = walkers.next_multiple_of(LANES);
-        for i in 0..walkers {
-            for k in 0..self.modes {
-                out[i * self.modes + k] = ws.parts[k * padded + i];
-            }
-        }
+        self.respond(x, &mut vec![0.0; x.len() / self.dim], &mut ws);
+        out.iter_mut().zip(&ws.responsibilities).for_each(|(o, r)| *o = r.to_f64());
     }
-}
 
-multiversion! {
-    /// `out_i = log_mass - half_precision |x_i - mean|^2`.
-    fn log_densities[T: Real](x: &[T], mean: &[T], log_mass: f64, half_precision: f64, out: &mut [f64]) {
-        for (row, value) in x.chunks_exact(mean.len()).zip(out) {
-            let square = sum_pairs(row, mean, |x, m, sum| {
-                let diff = x - m;
-                diff.mul_add(diff, sum)
-            });
-            *value = (-half_precision).mul_add(square.to_f64(), log_mass);
-        }
-    }
-}
-
-multiversion! {
-    /// Turns `parts` (mode by mode) into responsibilities; `energy = -log sum_k exp(parts_k)`.
-    fn soft_max(modes: usize, parts: &mut [f64], energy: &mut [f64]) {
-        let padded = energy.len();
-        for start in (0..padded).step_by(LANES) {
-            let mut top = [f64::NEG_INFINITY; LANES];
-            for k in 0..modes {
-                let part = &parts[k * padded + start..][..LANES];
-                for l in 0..LANES {
-                    top[l] = if part[l] > top[l] { part[l] } else { top[l] };
-                }
+    /// Adds `sum_i weights_i dU/dtheta(x_i)` to `out`, given the responsibilities.
+    fn add_gradient<T: Real>(
+        &self,
+        x: &[T],
+        responsibilities: &[T],
+        weights: &[f64],
+        out: &mut [f64],
+        ws: &mut MixtureWorkspace<T>,
+    ) {
+        let (d, modes) = (self.dim, self.modes);
+        ws.coefficients.resize(responsibilities.len(), T::ZERO);
+        ws.sums.resize(modes * d, T::ZERO);
+        ws.masses.resize(2 * modes, 0.0);
+        let (masses, rounded) = ws.masses.split_at_mut(modes);
+        T::weigh(Isa::best(), responsibilities, weights, modes, &mut ws.coefficients, masses, rounded);
+        T::sum_rows(Isa::best(), x, &ws.coefficients, d, modes, &mut ws.sums);
+        for k in 0..modes {
+            let (sums, mean) = (&ws.sums[k * d..(k + 1) * d], self.mean(k));
+            for ((o, s), m) in out[k * d..(k + 1) * d].iter_mut().zip(sums).zip(mean) {
+                *o -= self.precision() * (s.to_f64() - rounded[k] * m);
             }
-            let mut sum = [0.0; LANES];
-            for k in 0..modes {
-                let part = &mut parts[k * padded + start..][..LANES];
-                let mut shifted = [0.0; LANES];
-                for l in 0..LANES {
-                    shifted[l] = part[l] - top[l];
-                }
-                let e = exp_f64(shifted);
-                for l in 0..LANES {
-                    // What is lost in rounding anyway is zero, so that nothing below has to handle denormal numbers.
-                    part[l] = if e[l] > NEGLIGIBLE { e[l] } else { 0.0 };
-                    sum[l] += part[l];
-                }
-            }
-            let log = ln_f64(sum);
-            for l in 0..LANES {
-                energy[start + l] = -(top[l] + log[l]);
-            }
-            for k in 0..modes {
-                let part = &mut parts[k * padded + start..][..LANES];
-                for l in 0..LANES {
-                    part[l] /= sum[l];
-                }
-            }
+            out[modes * d + k] -= masses[k];
         }
     }
 }
 
 multiversion! {
     /// `gradient_i = precision (x_i - sum_k r_ik m_k)`.
-    fn gradients[T: Real](x: &[T], means: &[T], parts: &[f64], padded: usize, precision: f64, dim: usize, gradient: &mut [T]) {
-        let modes = means.len() / dim;
-        let precision = T::from_f64(precision);
-        for (i, (row, g)) in x.chunks_exact(dim).zip(gradient.chunks_exact_mut(dim)).enumerate() {
+    fn gradients[T: Real](x: &[T], modes: &Modes<T>, r: &[T], gradient: &mut [T]) {
+        let dim = modes.dim;
+        let precision = T::from_f64(modes.precision);
+        for ((row, g), r) in x.chunks_exact(dim).zip(gradient.chunks_exact_mut(dim)).zip(r.chunks_exact(modes.count)) {
             g.copy_from_slice(row);
-            for k in 0..modes {
-                let r = T::from_f64(-parts[k * padded + i]);
-                if r == T::ZERO { continue; }
-                let mean = &means[k * dim..(k + 1) * dim];
+            for (k, r) in r.iter().enumerate() {
+                if *r == T::ZERO { continue; }
+                let mean = &modes.means[k * modes.stride..][..dim];
                 for (g, m) in g.iter_mut().zip(mean) {
-                    *g = r.mul_add(*m, *g);
+                    *g = (-*r).mul_add(*m, *g);
                 }
             }
             for g in g.iter_mut() {
@@ -189,30 +208,16 @@ multiversion! {
 }
 
 multiversion! {
-    /// `sums_j += sum_i weights_i r_i (x_ij - mean_j)`.
-    fn mean_sums[T: Real](x: &[T], mean: &[T], weights: &[f64], part: &[f64], sums: &mut [T]) {
-        let dim = mean.len();
-        for (i, row) in x.chunks_exact(dim).enumerate() {
-            let c = weights[i] * part[i];
-            if c.abs() < NEGLIGIBLE { continue; }
-            let c = T::from_f64(c);
-            for ((s, x), m) in sums.iter_mut().zip(row).zip(mean) {
-                *s = c.mul_add(*x - *m, *s);
-            }
-        }
-    }
-}
-
-multiversion! {
     /// One mode's share of [`PerWalker::self_products`]: with `v = -r precision (x - m)`, adds
     /// `sum_j response_j v_j (v_j - mean_j)` to `out`.
-    fn self_sums[T: Real](x: &[T], mean: &[T], part: &[f64], precision: f64, response: &[T], average: &[T], out: &mut [f64]) {
+    fn self_sums[T: Real](x: &[T], mean: &[T], part: (&[T], usize, usize), precision: f64, response: &[T], average: &[T], out: &mut [f64]) {
         let dim = mean.len();
+        let (part, modes, k) = part;
         let (mean_groups, mean_rest) = mean.as_chunks::<LANES>();
         let (response_groups, response_rest) = response.as_chunks::<LANES>();
         let (average_groups, average_rest) = average.as_chunks::<LANES>();
         for (i, row) in x.chunks_exact(dim).enumerate() {
-            let c = T::from_f64(-part[i] * precision);
+            let c = T::from_f64(-part[i * modes + k].to_f64() * precision);
             if c == T::ZERO { continue; }
             let (groups, rest) = row.as_chunks::<LANES>();
             let mut lanes = [T::ZERO; LANES];
@@ -261,23 +266,18 @@ impl<T: Real> Energy<T> for Mixture {
 
     fn energy_and_gradient(&self, x: &[T], energy: &mut [f64], gradient: &mut [T], ws: &mut Self::Workspace) {
         self.respond(x, energy, ws);
-        let padded = energy.len().next_multiple_of(LANES);
-        gradients(Isa::best(), x, &ws.means, &ws.parts, padded, self.precision(), self.dim, gradient);
+        let at = ws.prepare(self);
+        gradients(Isa::best(), x, &ws.prepared[at].modes, &ws.responsibilities, gradient);
     }
 
     fn add_param_gradient(&self, x: &[T], weights: &[f64], out: &mut [f64], ws: &mut Self::Workspace) {
-        let (d, padded) = (self.dim, weights.len().next_multiple_of(LANES));
-        for k in 0..self.modes {
-            let part = &ws.parts[k * padded..(k + 1) * padded];
-            ws.sums.clear();
-            ws.sums.resize(d, T::ZERO);
-            mean_sums(Isa::best(), x, &ws.means[k * d..(k + 1) * d], weights, part, &mut ws.sums);
-            for (o, s) in out[k * d..(k + 1) * d].iter_mut().zip(&ws.sums) {
-                *o -= self.precision() * s.to_f64();
-            }
-            let mass: f64 = weights.iter().zip(part).map(|(w, r)| w * r).sum();
-            out[self.modes * d + k] -= mass;
-        }
+        let r = std::mem::take(&mut ws.responsibilities);
+        self.add_gradient(x, &r, weights, out, ws);
+        ws.responsibilities = r;
+    }
+
+    fn fused(&self) -> Option<Fused<T, Self>> {
+        (self.modes <= panels::MAX_MODES).then(|| fused::parts(self))
     }
 
     fn exact(&self) -> Option<&dyn Exact<T>> {
@@ -288,7 +288,7 @@ impl<T: Real> Energy<T> for Mixture {
         Some(self)
     }
 
-    fn modes(&self) -> Option<&dyn Modes<T>> {
+    fn modes(&self) -> Option<&dyn super::Modes<T>> {
         Some(self)
     }
 }
@@ -341,26 +341,25 @@ impl<T: Real> PerWalker<T> for Mixture {
     }
 
     fn self_products(&self, x: &[T], response: &[f64], mean: &[f64], out: &mut [f64]) {
-        let (d, walkers) = (self.dim, out.len());
-        let padded = walkers.next_multiple_of(LANES);
+        let d = self.dim;
         let mut ws = MixtureWorkspace::default();
         self.respond(x, out, &mut ws);
         out.fill(0.0);
         let cast = |v: &[f64]| v.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>();
         for k in 0..self.modes {
             let range = k * d..(k + 1) * d;
-            let part = &ws.parts[k * padded..(k + 1) * padded];
+            let part = (&ws.responsibilities[..], self.modes, k);
             let (s, a) = (cast(&response[range.clone()]), cast(&mean[range.clone()]));
-            self_sums(Isa::best(), x, &ws.means[range], part, self.precision(), &s, &a, out);
+            self_sums(Isa::best(), x, &cast(&self.theta[range]), part, self.precision(), &s, &a, out);
             let at = self.modes * d + k;
-            for (o, r) in out.iter_mut().zip(part) {
-                *o += response[at] * r * (r + mean[at]);
+            for (o, r) in out.iter_mut().zip(ws.responsibilities.iter().skip(k).step_by(self.modes)) {
+                *o += response[at] * r.to_f64() * (r.to_f64() + mean[at]);
             }
         }
     }
 }
 
-impl<T: Real> Modes<T> for Mixture {
+impl<T: Real> super::Modes<T> for Mixture {
     fn count(&self) -> usize {
         self.modes
     }
