@@ -180,10 +180,10 @@ fn add_curves(
             }
             // A panel of its own needs no name in the legend.
             let alone = group == v.label;
-            let name = if alone { "" } else { v.label.as_str() };
+            let name = if alone { String::new() } else { name_beside(v, spec, None) };
             panel = panel.series(match j > 0 && accompanies(*quantity) {
-                false if alone => series(name.into(), curve, *colour).dash(Dash::Solid).width(1.2),
-                false => series(name.into(), curve, *colour),
+                false if alone => series(name, curve, *colour).dash(Dash::Solid).width(1.2),
+                false => series(name, curve, *colour),
                 true => {
                     let sep = if alone { "" } else { ", " };
                     series(format!("{name}{sep}{}", quantity.label()), curve, *colour).companion_of(*colour)
@@ -194,15 +194,21 @@ fn add_curves(
     panel
 }
 
+/// Name of a variant without what the panel's title or its horizontal axis says already.
+fn name_beside(v: &VariantResult, spec: &PanelSpec, axis: Option<&str>) -> String {
+    if axis.or(spec.split_axis()).is_none() {
+        return v.label.clone();
+    }
+    let shown = |name: &str| Some(name) != axis && Some(name) != spec.split_axis();
+    let labels = v.choices.iter().filter(|(name, _)| shown(name)).map(|(_, choice)| choice.label.clone());
+    labels.collect::<Vec<_>>().join(", ")
+}
+
 /// A series for every combination of the other axes' choices.
 fn add_points(mut panel: Panel, spec: &PanelSpec, axis: &str, variants: &[(usize, &VariantResult)]) -> Panel {
     let mut groups: Vec<(String, Vec<&VariantResult>)> = Vec::new();
     for (_, v) in variants {
-        let others = |(name, choice): (&String, &crate::plan::Choice)| {
-            let shown = name != axis && Some(name.as_str()) != spec.split_axis();
-            shown.then(|| choice.label.clone())
-        };
-        let label = v.choices.iter().filter_map(others).collect::<Vec<_>>().join(", ");
+        let label = name_beside(v, spec, Some(axis));
         match groups.iter_mut().find(|g| g.0 == label) {
             Some(group) => group.1.push(v),
             None => groups.push((label, vec![v])),

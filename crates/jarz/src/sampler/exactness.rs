@@ -122,7 +122,11 @@ fn deviations<P: Path>(path: &P, setup: &Setup, replicas: u64) -> (Vec<f64>, u64
         .map(|j| {
             let mean = runs.iter().map(|(v, _)| v[j]).sum::<f64>() / n;
             let var = runs.iter().map(|(v, _)| (v[j] - mean).powi(2)).sum::<f64>() / (n - 1.0);
-            if j == 0 && (var / n).sqrt() > 0.05 { f64::INFINITY } else { (mean - truth[j]) / (var / n).sqrt() }
+            if j == 0 && (var / n).sqrt() > 0.05 {
+                f64::INFINITY
+            } else {
+                (mean - truth[j]) / (var / n).sqrt()
+            }
         })
         .collect();
     (scores, runs.iter().map(|(_, r)| r).sum())

@@ -476,8 +476,10 @@ impl<T: Real> Mover<'_, T> {
         if let Some(data) = self.advance.restart {
             for &id in ids {
                 let i = (id - first) as usize;
-                let (x, kept) =
-                    (&mut chunk.x[i * dim..(i + 1) * dim], &mut chunk.g[i * fused.kept..(i + 1) * fused.kept]);
+                let (x, kept) = (
+                    &mut chunk.x[i * dim..(i + 1) * dim],
+                    &mut chunk.g[i * fused.kept..(i + 1) * fused.kept],
+                );
                 self.restart(data, WalkerIds::From(id), x);
                 (fused.evaluate)(to, x, &mut chunk.u[i..i + 1], kept, &mut scratch.energy);
             }
@@ -485,8 +487,13 @@ impl<T: Real> Mover<'_, T> {
         }
         for s in 0..self.kernel.steps {
             let rows = FusedRows::Listed { ids, first };
-            let moving =
-                FusedBlock { rows, x: &mut *chunk.x, kept: &mut *chunk.g, u: &mut *chunk.u, a: &mut *chunk.a };
+            let moving = FusedBlock {
+                rows,
+                x: &mut *chunk.x,
+                kept: &mut *chunk.g,
+                u: &mut *chunk.u,
+                a: &mut *chunk.a,
+            };
             self.fused_step(fused, old, to, s, None, moving, chunk.sums, scratch);
             old = to;
         }

@@ -86,27 +86,63 @@ macro_rules! float {
 }
 
 macro_rules! single {
-    (set1) => { _mm256_set1_ps };
-    (fmadd) => { _mm256_fmadd_ps };
-    (fnmadd) => { _mm256_fnmadd_ps };
-    (sqrt) => { _mm256_sqrt_ps };
-    (div) => { _mm256_div_ps };
-    (greater) => { _mm256_cmp_ps::<_CMP_GT_OQ> };
-    (blendv) => { _mm256_blendv_ps };
-    (loadu) => { _mm256_loadu_ps };
-    (storeu) => { _mm256_storeu_ps };
+    (set1) => {
+        _mm256_set1_ps
+    };
+    (fmadd) => {
+        _mm256_fmadd_ps
+    };
+    (fnmadd) => {
+        _mm256_fnmadd_ps
+    };
+    (sqrt) => {
+        _mm256_sqrt_ps
+    };
+    (div) => {
+        _mm256_div_ps
+    };
+    (greater) => {
+        _mm256_cmp_ps::<_CMP_GT_OQ>
+    };
+    (blendv) => {
+        _mm256_blendv_ps
+    };
+    (loadu) => {
+        _mm256_loadu_ps
+    };
+    (storeu) => {
+        _mm256_storeu_ps
+    };
 }
 
 macro_rules! double {
-    (set1) => { _mm256_set1_pd };
-    (fmadd) => { _mm256_fmadd_pd };
-    (fnmadd) => { _mm256_fnmadd_pd };
-    (sqrt) => { _mm256_sqrt_pd };
-    (div) => { _mm256_div_pd };
-    (greater) => { _mm256_cmp_pd::<_CMP_GT_OQ> };
-    (blendv) => { _mm256_blendv_pd };
-    (loadu) => { _mm256_loadu_pd };
-    (storeu) => { _mm256_storeu_pd };
+    (set1) => {
+        _mm256_set1_pd
+    };
+    (fmadd) => {
+        _mm256_fmadd_pd
+    };
+    (fnmadd) => {
+        _mm256_fnmadd_pd
+    };
+    (sqrt) => {
+        _mm256_sqrt_pd
+    };
+    (div) => {
+        _mm256_div_pd
+    };
+    (greater) => {
+        _mm256_cmp_pd::<_CMP_GT_OQ>
+    };
+    (blendv) => {
+        _mm256_blendv_pd
+    };
+    (loadu) => {
+        _mm256_loadu_pd
+    };
+    (storeu) => {
+        _mm256_storeu_pd
+    };
 }
 
 impl Vector for F {
@@ -136,7 +172,8 @@ impl Vector for F {
         unsafe {
             let mask = first_four(columns);
             for half in 0..2 {
-                let rows = transpose([values[0].0[half], values[1].0[half], values[2].0[half], values[3].0[half]]);
+                let rows =
+                    transpose([values[0].0[half], values[1].0[half], values[2].0[half], values[3].0[half]]);
                 for k in 0..4 {
                     let parts = [_mm256_castps256_ps128(rows[k]), _mm256_extractf128_ps::<1>(rows[k])];
                     for lane in 0..2 {
@@ -398,16 +435,14 @@ impl Simd for Avx2 {
     #[inline(always)]
     fn if_top_bit(bits: U, yes: F, mut no: F) -> F {
         for i in 0..2 {
-            no.0[i] =
-                unsafe { _mm256_blendv_ps(no.0[i], yes.0[i], _mm256_castsi256_ps(bits.0[i])) };
+            no.0[i] = unsafe { _mm256_blendv_ps(no.0[i], yes.0[i], _mm256_castsi256_ps(bits.0[i])) };
         }
         no
     }
     #[inline(always)]
     fn if_wide_top_bit(bits: W, yes: D, mut no: D) -> D {
         for i in 0..4 {
-            no.0[i] =
-                unsafe { _mm256_blendv_pd(no.0[i], yes.0[i], _mm256_castsi256_pd(bits.0[i])) };
+            no.0[i] = unsafe { _mm256_blendv_pd(no.0[i], yes.0[i], _mm256_castsi256_pd(bits.0[i])) };
         }
         no
     }

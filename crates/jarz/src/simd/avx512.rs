@@ -106,7 +106,11 @@ impl Vector for F {
 #[inline(always)]
 unsafe fn row(from: *const f32, columns: usize) -> __m128 {
     unsafe {
-        if columns == 4 { _mm_loadu_ps(from) } else { _mm_maskz_loadu_ps(((1u32 << columns) - 1) as u8, from) }
+        if columns == 4 {
+            _mm_loadu_ps(from)
+        } else {
+            _mm_maskz_loadu_ps(((1u32 << columns) - 1) as u8, from)
+        }
     }
 }
 
@@ -238,7 +242,8 @@ impl Vector for D {
             let low = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
             let high = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
             for half in 0..2 {
-                let [c0, c1, c2, c3] = [values[0].0[half], values[1].0[half], values[2].0[half], values[3].0[half]];
+                let [c0, c1, c2, c3] =
+                    [values[0].0[half], values[1].0[half], values[2].0[half], values[3].0[half]];
                 let even = (_mm512_unpacklo_pd(c0, c1), _mm512_unpacklo_pd(c2, c3));
                 let odd = (_mm512_unpackhi_pd(c0, c1), _mm512_unpackhi_pd(c2, c3));
                 for (first, (u, v)) in [(0, even), (1, odd)] {
@@ -376,8 +381,7 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn if_wide_top_bit(bits: W, yes: D, mut no: D) -> D {
         for i in 0..2 {
-            no.0[i] =
-                unsafe { _mm512_mask_blend_pd(_mm512_movepi64_mask(bits.0[i]), no.0[i], yes.0[i]) };
+            no.0[i] = unsafe { _mm512_mask_blend_pd(_mm512_movepi64_mask(bits.0[i]), no.0[i], yes.0[i]) };
         }
         no
     }

@@ -141,13 +141,7 @@ impl Mixture {
         ws.responsibilities = kept;
     }
 
-    fn respond_to<T: Real>(
-        &self,
-        x: &[T],
-        energy: &mut [f64],
-        kept: &mut [T],
-        ws: &mut MixtureWorkspace<T>,
-    ) {
+    fn respond_to<T: Real>(&self, x: &[T], energy: &mut [f64], kept: &mut [T], ws: &mut MixtureWorkspace<T>) {
         let at = ws.prepare(self);
         ws.parts.resize(self.modes, [0.0; LANES]);
         T::evaluate(Isa::best(), &ws.prepared[at].modes, x, energy, kept, &mut ws.parts);
