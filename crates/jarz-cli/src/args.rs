@@ -1,7 +1,6 @@
 //! The arguments.
 
-use crate::reproduce::Scale;
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Train energy-based models on the true cross-entropy, with walkers weighted by Jarzynski's equality.
@@ -36,7 +35,7 @@ pub enum Command {
     Watch(WatchArgs),
     /// Show the page of a run in a browser, live, on this machine only
     Serve(ServeArgs),
-    /// Run an experiment of the paper ('jarz reproduce list' names them)
+    /// Run an experiment of the paper ('jarz reproduce list' names them), or all
     Reproduce(ReproduceArgs),
     /// Print shell completions
     Completions {
@@ -160,24 +159,45 @@ pub struct InitArgs {
 
 #[derive(Debug, ClapArgs)]
 pub struct ReproduceArgs {
-    /// Name of an experiment, a TOML file of your own, or 'list'
+    /// Name of an experiment, a TOML file of your own, 'list', or 'all'
     pub name: String,
-    /// Folder for the results [default: runs/ and the experiment's name]
+    /// Folder for the results [default: runs/ and the experiment's name; for 'all', runs/reproduce]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Size of the experiment
-    #[arg(long, value_enum, default_value_t = Scale::Quick)]
-    pub scale: Scale,
+    #[arg(long, value_enum, default_value_t = ScaleArg::Quick)]
+    pub scale: ScaleArg,
     /// Repeat with so many seeds [default: the experiment's own number]
     #[arg(long, value_name = "R")]
     pub runs: Option<usize>,
     /// First seed
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Threads; 0 means one per core
+    /// Cores to use; 0 means all. Results do not depend on it
     #[arg(long, value_name = "T", default_value_t = 0)]
     pub threads: usize,
     /// Overwrite results of another experiment
     #[arg(long)]
     pub force: bool,
+    /// Say what would be run and how long it would take on this machine, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Sizes of an experiment.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ScaleArg {
+    /// A minute or so on a laptop
+    Quick,
+    /// The numbers of the paper: hours or days
+    Paper,
+}
+
+impl From<ScaleArg> for jarz_experiments::Scale {
+    fn from(scale: ScaleArg) -> Self {
+        match scale {
+            ScaleArg::Quick => jarz_experiments::Scale::Quick,
+            ScaleArg::Paper => jarz_experiments::Scale::Paper,
+        }
+    }
 }

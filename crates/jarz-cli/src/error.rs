@@ -6,6 +6,9 @@ pub enum CliError {
     /// Of a run.
     #[error(transparent)]
     Run(#[from] jarz_run::RunError),
+    /// Of an experiment.
+    #[error(transparent)]
+    Experiment(#[from] jarz_experiments::ExperimentError),
     /// Of a data file.
     #[error(transparent)]
     Data(#[from] jarz_data::DataError),

@@ -4,7 +4,6 @@ mod args;
 mod commands;
 mod error;
 mod figures;
-mod reproduce;
 mod ui;
 
 use clap::Parser;

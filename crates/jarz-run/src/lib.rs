@@ -3,6 +3,7 @@
 //! A run folder holds `run.toml` (the resolved configuration), `metrics.jsonl` (a row per logged iteration),
 //! `summary.json` (final figures) and `checkpoints/`, and if asked for `tensorboard/`.
 
+mod calibrate;
 pub mod checkpoint;
 mod clock;
 pub mod config;
@@ -19,6 +20,7 @@ mod summary;
 mod tensorboard;
 mod train;
 
+pub use calibrate::{Timing, calibrate};
 pub use config::{Config, ConfigError};
 pub use error::RunError;
 pub use folder::{RunFolder, is_run, read_config};
