@@ -132,6 +132,8 @@ impl Mixture {
                 *t = T::from_f64(self.precision() * (m - origin));
             }
         }
+        let first = modes.tilts.iter_mut().zip(self.mean(0));
+        first.for_each(|(t, m)| *t = T::from_f64(*m));
         modes.distances.clear();
         modes.distances.resize(self.modes * self.modes, 0.0);
         for k in 0..self.modes {

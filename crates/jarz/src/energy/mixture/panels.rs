@@ -28,7 +28,7 @@ pub struct Modes<T> {
     pub precision: f64,
     /// Squared distances between means, `count` x `count`.
     pub distances: Vec<f64>,
-    /// `precision (mean_k - mean_0)`, each followed by zeros up to whole vectors.
+    /// The first mean, then `precision (mean_k - mean_0)`, each followed by zeros up to whole vectors.
     pub tilts: Vec<T>,
 }
 
@@ -594,7 +594,7 @@ fn share_panels<S: Simd, T: Real>(modes: &Modes<T>, x: &[T], kept: &mut [T], par
     let (n, dim) = (modes.count, modes.dim);
     let (padded, rows) = (dim.next_multiple_of(LANES), x.len() / dim);
     let zero = T::splat::<S>(T::ZERO);
-    let origin = &modes.means[..dim];
+    let origin = &modes.tilts[..padded];
     for first in (0..rows).step_by(LANES) {
         let panel = PanelRows::contiguous(first, (rows - first).min(LANES));
         let starts = panel.starts(dim, x.len());
@@ -603,18 +603,14 @@ fn share_panels<S: Simd, T: Real>(modes: &Modes<T>, x: &[T], kept: &mut [T], par
             let tilt = &modes.tilts[k * padded..(k + 1) * padded];
             let mut total = S::D::splat(0.0);
             // As elsewhere, sums pass to `f64` after a while.
-            for column in (0..dim).step_by(4 * QUADS * LANES) {
+            for column in (0..padded).step_by(TILE * LANES) {
                 let mut products = [zero; LANES];
-                let end = dim.min(column + 4 * QUADS * LANES);
-                for i in 0..LANES {
-                    let row = &x[starts[i]..starts[i] + end];
-                    let mut product = zero;
-                    for at in (column..end).step_by(LANES) {
-                        let apart = load_some::<S, T>(&row[at..]) - load_some::<S, T>(&origin[at..end]);
-                        let tilt = load_some::<S, T>(&tilt[at..]);
-                        product = apart.mul_add(tilt, product);
-                    }
-                    products[i] = product;
+                let tile = (&origin[column..], &tilt[column..]);
+                match (padded - column) / LANES {
+                    1 => products_of_tile::<S, T, 1>(x, &starts, column, tile, &mut products),
+                    2 => products_of_tile::<S, T, 2>(x, &starts, column, tile, &mut products),
+                    3 => products_of_tile::<S, T, 3>(x, &starts, column, tile, &mut products),
+                    _ => products_of_tile::<S, T, TILE>(x, &starts, column, tile, &mut products),
                 }
                 total = total + T::widen::<S>(T::V::<S>::sums(&products));
             }
@@ -624,6 +620,36 @@ fn share_panels<S: Simd, T: Real>(modes: &Modes<T>, x: &[T], kept: &mut [T], par
         }
         normalise_parts::<S>(&mut parts[..n]);
         keep::<S, T>(&panel, &parts[..n], kept);
+    }
+}
+
+/// `(x - origin) tilt` of 16 rows, summed over the `V` vectors of columns from `column` on, lane by lane.
+#[inline(always)]
+fn products_of_tile<S: Simd, T: Real, const V: usize>(
+    x: &[T],
+    starts: &[usize; LANES],
+    column: usize,
+    (origin, tilt): (&[T], &[T]),
+    products: &mut [T::V<S>; LANES],
+) {
+    /// How far ahead data is asked for, in numbers: about a panel.
+    const AHEAD: usize = 1024;
+    let zero = T::splat::<S>(T::ZERO);
+    let (mut origins, mut tilts) = ([zero; V], [zero; V]);
+    for v in 0..V {
+        origins[v] = load_some::<S, T>(&origin[v * LANES..]);
+        tilts[v] = load_some::<S, T>(&tilt[v * LANES..]);
+    }
+    for i in 0..LANES {
+        let row = &x[starts[i] + column..];
+        let mut product = zero;
+        for v in 0..V {
+            prefetch(row.as_ptr().wrapping_add(AHEAD + v * LANES));
+            // What is read beyond the row meets a tilt of zero.
+            let apart = load_some::<S, T>(&row[(v * LANES).min(row.len())..]) - origins[v];
+            product = apart.mul_add(tilts[v], product);
+        }
+        products[i] = product;
     }
 }
 
