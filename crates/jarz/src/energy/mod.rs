@@ -132,6 +132,7 @@ pub trait Energy<T: Real>: Clone + Send + Sync {
 /// A model's own way of doing a ULA step: noise, move, new energy and weight of a walker in one go (see [`Energy::fused`]). It keeps
 /// a few numbers per walker from step to step, of its own choice, instead of the gradient. All functions give what the
 /// sampler's composition of [`Energy::energy_and_gradient`] and [`Energy::add_param_gradient`] would, up to rounding.
+#[allow(clippy::type_complexity)] // Signatures, each explained where it stands.
 pub struct Fused<T: Real, E: Energy<T>> {
     /// Numbers kept per walker.
     pub kept: usize,

@@ -162,12 +162,23 @@ fn fill_gaps(out: &mut [u64]) {
     }
 }
 
+/// Whole and fractional part of a number that is not negative, without a call to the floor function that old processors need.
+#[inline(always)]
+fn split(value: f64) -> (usize, f64) {
+    let whole = value as i64;
+    (whole as usize, value - whole as f64)
+}
+
 /// One uniform for all strata.
 pub(super) fn systematic(p: &[f64], n: usize, uniforms: &Uniforms<'_>) -> Vec<u64> {
     let u = uniforms.random.uniform(uniforms.step, 0, uniforms.purpose);
     let sums = Cumulative::new(p, uniforms.parallel);
     let scale = n as f64 / sums.total();
-    by_counts(&sums, p, n, |sum| (sum * scale - u).ceil().max(0.0) as usize)
+    by_counts(&sums, p, n, |sum| {
+        let points = sum * scale - u;
+        let (whole, rest) = split(points.max(0.0));
+        whole + (rest > 0.0) as usize
+    })
 }
 
 /// One uniform per stratum.
@@ -176,9 +187,8 @@ pub(super) fn stratified(p: &[f64], n: usize, uniforms: &Uniforms<'_>) -> Vec<u6
     let sums = Cumulative::new(p, uniforms.parallel);
     let scale = n as f64 / sums.total();
     by_counts(&sums, p, n, |sum| {
-        let strata = sum * scale;
-        let whole = strata as usize;
-        let in_stratum = u.get(whole).is_some_and(|u| *u < strata - whole as f64);
+        let (whole, rest) = split(sum * scale);
+        let in_stratum = u.get(whole).is_some_and(|u| *u < rest);
         whole + in_stratum as usize
     })
 }
@@ -225,9 +235,9 @@ pub(super) fn residual(p: &[f64], n: usize, uniforms: &Uniforms<'_>) -> Vec<u64>
         let p = &p[s * SEGMENT..s * SEGMENT + rest.len()];
         for ((p, count), rest) in p.iter().zip(counts).zip(rest) {
             let expected = scale * p;
-            let whole = expected.floor();
+            let (whole, left) = split(expected);
             *count = whole as u32;
-            *rest = expected - whole;
+            *rest = left;
         }
     });
     let certain: u64 = counts.iter().map(|&c| c as u64).sum();

@@ -6,7 +6,7 @@ use crate::real::sum_lanes;
 use std::arch::x86_64::*;
 
 /// AVX2, FMA, BMI2. Its operations may only be reached from code compiled for these features, on a processor that has them:
-/// [`dispatch!`](super::dispatch) sees to both.
+/// `dispatch!` sees to both.
 #[derive(Clone, Copy)]
 pub struct Avx2;
 

@@ -5,7 +5,7 @@ use super::vector::{Simd, Vector, Words, operators, registers};
 use std::arch::x86_64::*;
 
 /// AVX-512 (F, BW, DQ, VL). Its operations may only be reached from code compiled for these features, on a processor that has them:
-/// [`dispatch!`](super::dispatch) sees to both.
+/// `dispatch!` sees to both.
 #[derive(Clone, Copy)]
 pub struct Avx512;
 

@@ -1,8 +1,8 @@
 //! One source, several instruction sets: hot loops are compiled for AVX-512, AVX2 and a portable
 //! baseline, and the best one the processor has is chosen at run time.
 //!
-//! Loops that matter most are written on vectors of [`LANES`] numbers ([`Simd`], [`dispatch!`]); for others the compiler finds the
-//! vectors itself ([`multiversion!`]). All work on fixed groups and use fused multiply-adds explicitly, so
+//! Loops that matter most are written on vectors of [`LANES`] numbers ([`Simd`], `dispatch!`); for others the compiler finds the
+//! vectors itself (`multiversion!`). All work on fixed groups and use fused multiply-adds explicitly, so
 //! all paths do the same arithmetic in the same order and give the same bits.
 
 #[cfg(target_arch = "x86_64")]

@@ -1,7 +1,7 @@
 //! Groups of 16 numbers, one per walker of a panel, on any instruction set.
 //!
 //! A kernel is written once, generic over [`Simd`], and inlined into an entry point per instruction set
-//! ([`dispatch!`](super::dispatch)). Every operation is exactly rounded, so all sets give the same bits.
+//! (`dispatch!`). Every operation is exactly rounded, so all sets give the same bits.
 
 use super::LANES;
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
@@ -28,7 +28,7 @@ pub trait Vector: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn load_part(from: &[Self::Scalar]) -> Self;
     /// Writes 16 numbers.
     fn store(self, to: &mut [Self::Scalar; LANES]);
-    /// Lane `i` of the result is the sum over the lanes of `rows[i]`, in the order of [`crate::real::sum_lanes`].
+    /// Lane `i` of the result is the sum over the lanes of `rows[i]`, folded in halves: lane `l` and lane `l + 8`, then `l + 4`, `l + 2`, `l + 1`.
     fn sums(rows: &[Self; LANES]) -> Self;
     /// Reads `columns` (1 to 4) neighbouring numbers of each of 16 rows and transposes them: lane `i` of result `c` is
     /// `base[at[i] + c]`. Results beyond `columns` are zero.

@@ -48,8 +48,8 @@ fn case<T: Real>(dim: usize, modes: usize, rows: usize, seed: u64) -> Case<T> {
     let from = mixture(200, &normals(seed, 100, modes, 1.5), 0.0);
     let to = mixture(300, &normals(seed, 101, modes, 1.5), 0.05);
     let params = modes * dim + modes;
-    let first = if seed % 3 == 0 { (1 << 32) - 10 } else { seed % 1000 };
-    let listed = (seed % 2 == 0).then(|| {
+    let first = if seed.is_multiple_of(3) { (1 << 32) - 10 } else { seed % 1000 };
+    let listed = seed.is_multiple_of(2).then(|| {
         let some = (0..rows as u64).filter(|r| random.uniform(1, *r, Purpose::User) < 0.4);
         some.map(|r| first + r).collect()
     });
