@@ -1,7 +1,6 @@
 //! The arguments.
 
-use crate::reproduce::Scale;
-use clap::{Args as ClapArgs, Parser, Subcommand};
+use clap::{Args as ClapArgs, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 /// Train energy-based models on the true cross-entropy, with walkers weighted by Jarzynski's equality.
@@ -30,7 +29,13 @@ pub enum Command {
     Evaluate(EvaluateArgs),
     /// Write a commented configuration to start from
     Init(InitArgs),
-    /// Run an experiment of the paper ('jarz reproduce list' names them)
+    /// Write the page of a run again, or one that compares several runs
+    Report(ReportArgs),
+    /// Show a run in the terminal, live
+    Watch(WatchArgs),
+    /// Show the page of a run in a browser, live, on this machine only
+    Serve(ServeArgs),
+    /// Run an experiment of the paper ('jarz reproduce list' names them), or all
     Reproduce(ReproduceArgs),
     /// Print shell completions
     Completions {
@@ -55,6 +60,9 @@ pub struct TrainArgs {
     /// Repeat with so many seeds, and give error bars from the scatter
     #[arg(long, value_name = "R")]
     pub runs: Option<usize>,
+    /// Write event files for TensorBoard as well
+    #[arg(long)]
+    pub tensorboard: bool,
     /// Overwrite an existing run
     #[arg(long)]
     pub force: bool,
@@ -109,6 +117,34 @@ pub struct EvaluateArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub struct ReportArgs {
+    /// Folders of runs, finished or not; several are compared
+    #[arg(required = true, value_name = "DIR")]
+    pub dirs: Vec<PathBuf>,
+    /// Page to write [default: report.html in the run's folder; comparison.html here for several]
+    #[arg(long, short, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct WatchArgs {
+    /// Folder of a run, of repeated runs or of an experiment, finished or not
+    pub dir: PathBuf,
+    /// Print one picture as plain text and end; also what happens when the output is no terminal
+    #[arg(long)]
+    pub once: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ServeArgs {
+    /// Folder of a run, of repeated runs or of an experiment, finished or not
+    pub dir: PathBuf,
+    /// Port on 127.0.0.1; 0 takes any that is free
+    #[arg(long, short, value_name = "P", default_value_t = 8377)]
+    pub port: u16,
+}
+
+#[derive(Debug, ClapArgs)]
 pub struct InitArgs {
     /// File to write
     #[arg(default_value = "jarz.toml")]
@@ -123,24 +159,45 @@ pub struct InitArgs {
 
 #[derive(Debug, ClapArgs)]
 pub struct ReproduceArgs {
-    /// Name of an experiment, a TOML file of your own, or 'list'
+    /// Name of an experiment, a TOML file of your own, 'list', or 'all'
     pub name: String,
-    /// Folder for the results [default: runs/ and the experiment's name]
+    /// Folder for the results [default: runs/ and the experiment's name; for 'all', runs/reproduce]
     #[arg(long, value_name = "DIR")]
     pub out: Option<PathBuf>,
     /// Size of the experiment
-    #[arg(long, value_enum, default_value_t = Scale::Quick)]
-    pub scale: Scale,
+    #[arg(long, value_enum, default_value_t = ScaleArg::Quick)]
+    pub scale: ScaleArg,
     /// Repeat with so many seeds [default: the experiment's own number]
     #[arg(long, value_name = "R")]
     pub runs: Option<usize>,
     /// First seed
     #[arg(long)]
     pub seed: Option<u64>,
-    /// Threads; 0 means one per core
+    /// Cores to use; 0 means all. Results do not depend on it
     #[arg(long, value_name = "T", default_value_t = 0)]
     pub threads: usize,
     /// Overwrite results of another experiment
     #[arg(long)]
     pub force: bool,
+    /// Say what would be run and how long it would take on this machine, and do nothing
+    #[arg(long)]
+    pub dry_run: bool,
+}
+
+/// Sizes of an experiment.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum ScaleArg {
+    /// A minute or so on a laptop
+    Quick,
+    /// The numbers of the paper: hours or days
+    Paper,
+}
+
+impl From<ScaleArg> for jarz_experiments::Scale {
+    fn from(scale: ScaleArg) -> Self {
+        match scale {
+            ScaleArg::Quick => jarz_experiments::Scale::Quick,
+            ScaleArg::Paper => jarz_experiments::Scale::Paper,
+        }
+    }
 }

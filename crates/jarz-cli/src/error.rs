@@ -6,12 +6,18 @@ pub enum CliError {
     /// Of a run.
     #[error(transparent)]
     Run(#[from] jarz_run::RunError),
+    /// Of an experiment.
+    #[error(transparent)]
+    Experiment(#[from] jarz_experiments::ExperimentError),
     /// Of a data file.
     #[error(transparent)]
     Data(#[from] jarz_data::DataError),
     /// Of a figure or report.
     #[error(transparent)]
     Figure(#[from] jarz_figures::FigureError),
+    /// Of a view of runs.
+    #[error(transparent)]
+    View(#[from] jarz_view::ViewError),
     /// Of any other file.
     #[error(transparent)]
     File(#[from] jarz_run::files::FileError),

@@ -4,8 +4,6 @@ mod args;
 mod commands;
 mod error;
 mod figures;
-mod reproduce;
-mod runs_figure;
 mod ui;
 
 use clap::Parser;
@@ -15,7 +13,9 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args = args::Args::parse();
     let ui = ui::Ui { quiet: args.quiet, json: args.json };
-    if let Err(e) = ui::catch_interrupts() {
+    let views = matches!(args.command, args::Command::Serve(_) | args::Command::Watch(_));
+    let word = "stopping after this iteration; press Ctrl-C again to stop at once";
+    if let Err(e) = ui::catch_interrupts((!views).then_some(word)) {
         ui.warn(&format!(
             "Ctrl-C cannot be caught ({e}); stopping loses what came after the last checkpoint"
         ));

@@ -9,13 +9,15 @@ use std::time::{Duration, Instant};
 /// Set by Ctrl-C (or SIGTERM): finish the iteration, write a checkpoint, stop.
 static STOP: AtomicBool = AtomicBool::new(false);
 
-/// Catches Ctrl-C. A second one ends the program at once.
-pub fn catch_interrupts() -> Result<(), ctrlc::Error> {
-    ctrlc::set_handler(|| {
+/// Catches Ctrl-C, and answers with `word` if there is one. A second one ends the program at once.
+pub fn catch_interrupts(word: Option<&'static str>) -> Result<(), ctrlc::Error> {
+    ctrlc::set_handler(move || {
         if STOP.swap(true, Ordering::SeqCst) {
             std::process::exit(130);
         }
-        eprintln!("\nstopping after this iteration; press Ctrl-C again to stop at once");
+        if let Some(word) = word {
+            eprintln!("\n{word}");
+        }
     })
 }
 

@@ -1,6 +1,8 @@
 //! Draws sample figures and a sample report: `cargo run --example gallery -- FOLDER`.
 
-use jarz_figures::{Figure, FigureError, Marker, Panel, Report, Scale, Section, Series};
+use jarz_figures::{
+    Agreement, Figure, FigureError, Marker, Panel, Provenance, Report, Scale, Section, Series, Verdict,
+};
 use std::path::PathBuf;
 
 const METHODS: [&str; 4] = ["Jarzynski", "Jarzynski, paper rule", "PCD", "CD"];
@@ -125,6 +127,24 @@ fn odd_ones() -> Figure {
         )
 }
 
+fn verdicts() -> Vec<Verdict> {
+    vec![
+        Verdict::new(
+            "Jarzynski finds the masses of the modes",
+            "0.2512 ± 0.0008",
+            "within 0.005 of 0.25",
+            true,
+        ),
+        Verdict::new("CD finds the masses", "0.4701 ± 0.0004", "within 0.005 of 0.25", false),
+        Verdict::new(
+            "The ESS stays above 0.9 for 10^5 iterations",
+            "4000 iterations",
+            "10^5 iterations",
+            Agreement::Undecided,
+        ),
+    ]
+}
+
 fn main() -> Result<(), FigureError> {
     let folder = PathBuf::from(std::env::args_os().nth(1).expect("usage: gallery FOLDER"));
     let row = |cells: [&str; 3]| cells.map(String::from).to_vec();
@@ -133,17 +153,20 @@ fn main() -> Result<(), FigureError> {
         .text("A first paragraph.\n\nA second one, with <markup> that is shown as it is.")
         .heading("Training")
         .figure("Four ways to estimate the gradient.", &training())
+        .figure("The effective sample size falls until the walkers are resampled.", &saw_tooth())
+        .figure("Axes, gaps and markers.", &odd_ones())
+        .verdicts("Claims, measurements and rules", verdicts())
+        .section(Section::Note("Something that a reader should not miss.".to_string()))
         .section(Section::Table {
             caption: "Mass of the first mode".to_string(),
             headers: row(["method", "mass", "error"]),
             rows: vec![row(["Jarzynski", "0.251", "0.4 %"]), row(["PCD", "0.618", "147 %"])],
         })
-        .section(Section::KeyValues {
-            caption: "Settings".to_string(),
-            pairs: vec![
-                ("walkers".to_string(), "10000".to_string()),
-                ("step".to_string(), "0.01".to_string()),
-            ],
+        .provenance(&Provenance {
+            version: "gallery".to_string(),
+            seeds: (1..=20).collect(),
+            seconds: Some(754.0),
+            more: vec![("walkers".to_string(), "10000".to_string())],
         })
         .section(Section::Code { caption: "Command".to_string(), text: "gallery FOLDER\n".to_string() })
         .save(&folder, "report")?;

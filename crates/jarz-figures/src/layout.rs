@@ -70,6 +70,10 @@ impl Plot {
 pub(crate) struct Layout {
     pub width: f64,
     pub height: f64,
+    /// Panels per row.
+    pub columns: usize,
+    /// Width and height of a panel with its labels.
+    pub panel: [f64; 2],
     /// Base line of the figure title.
     pub heading: f64,
     pub plots: Vec<Plot>,
@@ -130,7 +134,8 @@ impl Layout {
         {
             top = legend_top + legend::height(entries, width - 2.0 * MARGIN);
         }
-        Self { width, height: (top + MARGIN).ceil(), heading, plots, legends, legend_top }
+        let panel = [panel_width, panel_height];
+        Self { width, height: (top + MARGIN).ceil(), columns, panel, heading, plots, legends, legend_top }
     }
 }
 

@@ -18,7 +18,8 @@
 //! Values that cannot be drawn (NaN, infinities, non-positive values on a logarithmic axis) interrupt a line and are
 //! otherwise left out; they never reach the SVG.
 //!
-//! A [`Report`] collects text, tables and figures in one self-contained HTML page.
+//! A [`Report`] collects text, tables, verdicts and figures in one self-contained HTML page. Its figures can be zoomed, read
+//! and thinned out in a browser (by uPlot, which the page carries); without scripts, and in print, they are the SVG.
 
 mod axis;
 mod curve;
@@ -26,20 +27,24 @@ mod draw;
 mod error;
 mod files;
 mod font;
+mod html;
+mod interactive;
 mod layout;
 mod legend;
 mod model;
+mod provenance;
 mod raster;
 mod report;
-
 mod style;
 mod svg;
 mod thin;
 mod ticks;
+mod verdict;
 
 pub use error::FigureError;
 pub use model::{Direction, Figure, Panel, Reference, Scale, Series};
-
+pub use provenance::{Provenance, duration};
 pub use report::{Report, Section};
 pub use style::{Dash, Marker, PALETTE, Style};
 pub use thin::thin;
+pub use verdict::{Agreement, Verdict};

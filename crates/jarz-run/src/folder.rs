@@ -7,8 +7,16 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// Entries that belong to a run; nothing else is ever removed.
-const ENTRIES: [&str; 7] =
-    ["run.toml", "metrics.jsonl", "summary.json", "checkpoints", "figures", "report.html", "runs"];
+const ENTRIES: [&str; 8] = [
+    "run.toml",
+    "metrics.jsonl",
+    "summary.json",
+    "checkpoints",
+    "figures",
+    "report.html",
+    "runs",
+    "tensorboard",
+];
 const LOCK: &str = ".lock";
 
 /// The folder of one run, locked against other processes while this value lives.

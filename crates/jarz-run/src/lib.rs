@@ -1,26 +1,31 @@
 //! Runs on disk: configuration, data, checkpoints, metrics and summaries around the trainer of [`jarz`].
 //!
 //! A run folder holds `run.toml` (the resolved configuration), `metrics.jsonl` (a row per logged iteration),
-//! `summary.json` (final figures) and `checkpoints/`.
+//! `summary.json` (final figures) and `checkpoints/`, and if asked for `tensorboard/`.
 
+mod calibrate;
 pub mod checkpoint;
 mod clock;
 pub mod config;
 mod error;
 pub mod files;
 mod folder;
+mod follow;
 pub mod metrics;
 mod problem;
 mod runs;
 mod sample;
 mod state;
 mod summary;
+mod tensorboard;
 mod train;
 
+pub use calibrate::{Timing, calibrate};
 pub use config::{Config, ConfigError};
 pub use error::RunError;
 pub use folder::{RunFolder, is_run, read_config};
-pub use metrics::{Row, read_metrics};
+pub use follow::{DamagedLine, MetricsReader, read_metrics};
+pub use metrics::Row;
 pub use problem::read_points;
 pub use runs::{Many, resume_runs, train_runs};
 pub use sample::{Evaluation, SampleRequest, Samples, evaluate, sample};

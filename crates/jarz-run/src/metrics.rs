@@ -5,7 +5,7 @@ use crate::files::{FileError, write_atomic};
 use jarz::{Estimates, Measured, Observer};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Largest number of mean coordinates that a row carries; longer means are in the summary only.
@@ -94,12 +94,12 @@ impl MetricsWriter {
     /// are dropped, since they will be made again.
     pub fn open(path: &Path, iteration: u64, clock: Clock) -> Result<Self, FileError> {
         if path.exists() {
-            let kept: String = read_lines(path)?
-                .into_iter()
-                .filter(|line| serde_json::from_str::<Row>(line).is_ok_and(|row| row.iteration < iteration))
-                .flat_map(|line| [line, "\n".to_string()])
-                .collect();
-            write_atomic(path, kept.as_bytes())?;
+            let text = std::fs::read(path).map_err(FileError::at("read", path))?;
+            let wanted =
+                |line: &&[u8]| serde_json::from_slice::<Row>(line).is_ok_and(|row| row.iteration < iteration);
+            let kept: Vec<&[u8]> =
+                text.split(|b| *b == b'\n').filter(wanted).flat_map(|l| [l, b"\n"]).collect();
+            write_atomic(path, &kept.concat())?;
         }
         let file =
             OpenOptions::new().create(true).append(true).open(path).map_err(FileError::at("open", path))?;
@@ -117,17 +117,4 @@ impl Observer for MetricsWriter {
         written.map_err(|e| FileError::at("write", &self.path)(e).to_string())?;
         Ok(())
     }
-}
-
-fn read_lines(path: &Path) -> Result<Vec<String>, FileError> {
-    let file = File::open(path).map_err(FileError::at("open", path))?;
-    let lines = BufReader::new(file).split(b'\n').collect::<Result<Vec<_>, _>>();
-    let lines = lines.map_err(FileError::at("read", path))?;
-    // A torn or damaged row is no UTF-8 or no JSON; it is dropped by whoever parses it.
-    Ok(lines.into_iter().filter_map(|line| String::from_utf8(line).ok()).filter(|l| !l.is_empty()).collect())
-}
-
-/// All rows of a metrics file; a torn last row is left out.
-pub fn read_metrics(path: &Path) -> Result<Vec<Row>, FileError> {
-    Ok(read_lines(path)?.iter().filter_map(|line| serde_json::from_str(line).ok()).collect())
 }

@@ -53,7 +53,8 @@ pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
     list("seconds", &[seconds]);
     let n = w.energies.len();
     out.put("walkers.positions", &[n, w.dim], T::array(&w.positions));
-    out.put("walkers.gradients", &[w.gradients.len() / w.dim.max(1), w.dim], T::array(&w.gradients));
+    // Gradients, or whatever else the energy keeps per walker.
+    out.put("walkers.gradients", &[n, w.gradients.len() / n.max(1)], T::array(&w.gradients));
     out.put("walkers.ancestors", &[n], w.ancestors.clone());
     out.put("counts", &[3], vec![state.iteration, w.resamplings, s.count]);
     out

@@ -5,10 +5,12 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::RunError;
 use crate::folder::{RunFolder, read_config};
+use crate::follow::read_metrics;
 use crate::metrics::MetricsWriter;
 use crate::problem::{Job, check_unchanged, resolve, with_setup};
 use crate::state::{Scalar, from_snapshot, to_snapshot};
 use crate::summary::Summary;
+use crate::tensorboard::EventWriter;
 use jarz::{Checkpoints, Energy, Loop, Observer, Setup, State, Trainer};
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -104,6 +106,13 @@ impl Job for Train<'_, '_> {
         let clock = Clock::new(earlier);
         let mut metrics = MetricsWriter::open(&folder.file("metrics.jsonl"), trainer.iteration(), clock)?;
         let run = &self.config.run;
+        let mut events = match run.tensorboard {
+            true => {
+                let rows = read_metrics(&folder.file("metrics.jsonl"))?;
+                Some(EventWriter::open(&folder.file("tensorboard"), &rows, clock)?)
+            }
+            false => None,
+        };
         let mut writer = CheckpointWriter {
             store,
             clock,
@@ -112,10 +121,12 @@ impl Job for Train<'_, '_> {
             last: Instant::now(),
             saved: None,
         };
+        let mut observers: Vec<&mut dyn Observer> = vec![&mut metrics, self.session.observer];
+        observers.extend(events.iter_mut().map(|events| events as &mut dyn Observer));
         let stopped = Loop {
             iterations: run.iterations,
             log_every: run.log_every,
-            observers: vec![&mut metrics, self.session.observer],
+            observers,
             checkpoints: Some(&mut writer),
             stop: self.session.stop,
         }

@@ -58,6 +58,14 @@ impl<S: Default + Send> Workers<S> {
         Ok(Workers { pool, scratch: (0..threads).map(|_| Mutex::new(S::default())).collect() })
     }
 
+    /// Runs `work` such that what it shares out goes to these threads; it is told whether there are several.
+    pub fn install<R: Send>(&self, work: impl FnOnce(bool) -> R + Send) -> R {
+        match &self.pool {
+            Some(pool) => pool.install(|| work(true)),
+            None => work(false),
+        }
+    }
+
     /// Runs `work` for every task number below `tasks`.
     pub fn run(&self, tasks: usize, work: impl Fn(usize, &mut S) + Sync) {
         let locked = |task: usize| {

@@ -1,9 +1,10 @@
 //! `jarz evaluate`: held-out cross-entropy.
 
-use super::{plus_minus, print_json};
+use super::print_json;
 use crate::args::EvaluateArgs;
 use crate::error::CliError;
 use crate::ui::Ui;
+use jarz_view::plus_minus;
 
 /// Computes and prints it.
 pub fn evaluate(args: EvaluateArgs, ui: &Ui) -> Result<(), CliError> {

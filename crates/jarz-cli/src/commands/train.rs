@@ -1,12 +1,12 @@
 //! `jarz train` and `jarz resume`.
 
-use super::{plus_minus, print_json};
+use super::print_json;
 use crate::args::{ResumeArgs, TrainArgs};
 use crate::error::CliError;
 use crate::figures;
-use crate::runs_figure::draw_runs;
 use crate::ui::{Ui, stopped};
 use jarz_run::{Config, Many, RunsSummary, Session, Summary};
+use jarz_view::plus_minus;
 use std::path::{Path, PathBuf};
 
 /// Starts a run.
@@ -18,6 +18,7 @@ pub fn train(args: TrainArgs, ui: &Ui) -> Result<(), CliError> {
     if let Some(runs) = args.runs {
         config.run.runs = runs;
     }
+    config.run.tensorboard |= args.tensorboard;
     let stem = args.config.file_stem().unwrap_or_default();
     let out = args.out.unwrap_or_else(|| PathBuf::from("runs").join(stem));
     let iterations = config.run.iterations;
@@ -141,7 +142,7 @@ fn finish_runs(
     for run in 1..=summary.runs {
         figures::draw_run(&folder.join("runs").join(format!("run-{run:02}")))?;
     }
-    draw_runs(folder, &summary)?;
+    figures::draw_runs(folder)?;
     if ui.json {
         print_json(&summary)?;
     }

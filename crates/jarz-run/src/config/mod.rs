@@ -478,6 +478,9 @@ pub struct RunConfig {
     pub threads: usize,
     /// Repetitions with seeds `seed`, `seed + 1`, ...; more than one gives error bars from their scatter.
     pub runs: usize,
+    /// Whether to write event files for TensorBoard as well.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub tensorboard: bool,
 }
 
 impl Default for RunConfig {
@@ -489,6 +492,7 @@ impl Default for RunConfig {
             checkpoint_seconds: 60.0,
             threads: 0,
             runs: 1,
+            tensorboard: false,
         }
     }
 }

@@ -100,6 +100,11 @@ impl Random {
         uniform_from(w[0], w[1])
     }
 
+    /// Uniforms in (0, 1) of the walkers from `first` on, as by [`Random::uniform`].
+    pub fn uniforms(&self, step: u64, first: u64, purpose: Purpose, out: &mut [f64]) {
+        normal::uniform_row(Isa::best(), &self.key(step, purpose), first, out);
+    }
+
     /// An integer below `bound`, unbiased to 2^-64 (multiply-shift of 64 random bits).
     #[inline]
     pub fn below(&self, step: u64, walker: u64, purpose: Purpose, bound: u64) -> u64 {
@@ -142,6 +147,11 @@ impl Random {
         }
         out.collect();
     }
+}
+
+/// Replaces uniforms by `-ln u`.
+pub(crate) fn minus_ln(values: &mut [f64]) {
+    normal::minus_ln(Isa::best(), values);
 }
 
 /// A set of indices below a bound, reused from step to step.

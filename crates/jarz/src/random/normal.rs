@@ -174,6 +174,63 @@ dispatch! {
     pub(crate) fn normal_rows{T: Real}{T}(key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [T]) = rows
 }
 
+/// Uniforms of consecutive walkers.
+#[inline(always)]
+fn uniforms<S: Simd>(key: &Key, first: u64, out: &mut [f64]) {
+    /// 2^52: its mantissa holds an integer.
+    const INTEGER: f64 = 4_503_599_627_370_496.0;
+    let magic = S::W::splat(INTEGER.to_bits());
+    let low = S::W::splat(0xffff_ffff);
+    for (panel, out) in out.chunks_mut(LANES).enumerate() {
+        let mut words = [[0u64; LANES]; 4];
+        for l in 0..LANES {
+            let counter = key.counter(first + (panel * LANES + l) as u64, 0);
+            for w in 0..4 {
+                words[w][l] = counter[w] as u64;
+            }
+        }
+        let counter =
+            [S::W::load(&words[0]), S::W::load(&words[1]), S::W::load(&words[2]), S::W::load(&words[3])];
+        let w = philox_panel::<S>(counter, key.seed);
+        let bits = ((w[0] & low) | w[1].shl(32)).shr(11);
+        let high = S::from_wide_bits(bits.shr(32) | magic) - S::D::splat(INTEGER);
+        let rest = S::from_wide_bits((bits & low) | magic) - S::D::splat(INTEGER);
+        let whole = high.mul_add(S::D::splat(4_294_967_296.0), rest);
+        let u = (whole + S::D::splat(0.5)) * S::D::splat(1.0 / (1u64 << 53) as f64);
+        store_some::<S>(u, out);
+    }
+}
+
+/// Stores as many numbers as there is room for.
+#[inline(always)]
+fn store_some<S: Simd>(v: S::D, out: &mut [f64]) {
+    if let Some(whole) = out.first_chunk_mut() {
+        v.store(whole);
+    } else {
+        let mut lanes = [0.0; LANES];
+        v.store(&mut lanes);
+        out.copy_from_slice(&lanes[..out.len()]);
+    }
+}
+
+#[inline(always)]
+fn minus_lns<S: Simd>(values: &mut [f64]) {
+    for v in values.chunks_mut(LANES) {
+        let mut lanes = [1.0; LANES];
+        lanes[..v.len()].copy_from_slice(v);
+        store_some::<S>(S::D::splat(0.0) - ln_f64::<S>(S::D::load(&lanes)), v);
+    }
+}
+
+dispatch! {
+    /// Uniforms of the walkers from `first` on, as by [`super::Random::uniform`].
+    pub(crate) fn uniform_row{}{}(key: &Key, first: u64, out: &mut [f64]) = uniforms
+}
+dispatch! {
+    /// Replaces uniforms by `-ln u`.
+    pub(crate) fn minus_ln{}{}(values: &mut [f64]) = minus_lns
+}
+
 /// Scalar twin of the `f32` normals: one counter's four, in double precision with the standard library's functions.
 #[cfg(test)]
 pub(crate) fn block_f32_scalar(words: [u32; 4]) -> [f64; 4] {

@@ -62,6 +62,24 @@ fn all_paths_give_the_same_bits() {
     }
 }
 
+#[test]
+fn uniforms_in_bulk_are_the_single_ones_on_every_path() {
+    let random = Random::new(77);
+    for isa in Isa::available() {
+        let mut bulk = vec![0.0; 1003];
+        let first = (1 << 32) - 500;
+        normal::uniform_row(isa, &random.key(3, Purpose::Accept), first, &mut bulk);
+        for (i, u) in bulk.iter().enumerate() {
+            assert_eq!(*u, random.uniform(3, first + i as u64, Purpose::Accept), "{isa:?}");
+        }
+        let mut logs = bulk.clone();
+        normal::minus_ln(isa, &mut logs);
+        for (u, log) in bulk.iter().zip(&logs) {
+            assert!((log + u.ln()).abs() <= 4.0 * f64::EPSILON * u.ln().abs(), "{isa:?} {u}");
+        }
+    }
+}
+
 /// A seed means the same run next year: these numbers must never change.
 #[test]
 fn streams_are_pinned() {

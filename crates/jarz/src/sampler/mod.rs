@@ -13,6 +13,7 @@ use crate::kernel::{Kernel, KernelKind};
 use crate::parallel::{Layout, Pieces, Workers};
 use crate::random::{Purpose, Random, Subset};
 use crate::real::Real;
+use crate::resampling::draw::Uniforms;
 use crate::resampling::{Scheme, replacements};
 use crate::walkers::Walkers;
 use crate::weights::{WeightSums, normalise};
@@ -266,8 +267,11 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
     /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
     pub fn resample(&mut self, energy: &E, iteration: u64) -> Result<(), Error> {
         let p = normalise(&self.walkers.log_weights);
-        let ancestors =
-            self.scheme.ancestors(&p, self.walkers.len(), &self.random, iteration, Purpose::Resample);
+        let (scheme, n, random) = (self.scheme, self.walkers.len(), self.random);
+        let ancestors = self.workers.install(|parallel| {
+            let (random, purpose) = (&random, Purpose::Resample);
+            scheme.draw(&p, n, &Uniforms { random, step: iteration, purpose, parallel })
+        });
         #[cfg(test)]
         let caches = !self.faults.stale_caches;
         #[cfg(not(test))]

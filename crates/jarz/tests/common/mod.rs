@@ -41,6 +41,7 @@ pub fn experiment<T: Real>(seed: u64, mass_step: f64, mean_step: f64) -> Setup<T
 }
 
 /// Trains for so many iterations and says what came out.
+#[allow(dead_code)] // Not every test that shares the setup does.
 pub fn run<T: Real>(setup: Setup<T, Mixture>, iterations: u64) -> Estimates {
     let mut trainer = Trainer::new(setup).unwrap();
     for _ in 0..iterations {

@@ -1,5 +1,7 @@
 //! Resampling: which walkers survive, and when (section "Resampling step" and appendix "Resampling Routines").
 
+pub(crate) mod draw;
+
 use crate::random::{Purpose, Random};
 use crate::weights::WeightSums;
 
@@ -33,73 +35,21 @@ impl Scheme {
     }
 
     /// Draws `n` ancestors, ascending, with the normalised weights `p`. The uniforms are addressed by
-    /// (seed, `step`, draw, `purpose`).
+    /// (seed, `step`, draw, `purpose`). Large ensembles are shared out over the threads of the present rayon pool; the result does not
+    /// depend on how many there are.
     pub fn ancestors(self, p: &[f64], n: usize, random: &Random, step: u64, purpose: Purpose) -> Vec<u64> {
-        let uniform = |i: u64| random.uniform(step, i, purpose);
-        let strata = n as f64;
+        self.draw(p, n, &draw::Uniforms { random, step, purpose, parallel: true })
+    }
+
+    /// The same, on other threads or only on this one.
+    pub(crate) fn draw(self, p: &[f64], n: usize, uniforms: &draw::Uniforms<'_>) -> Vec<u64> {
         match self {
-            Scheme::Systematic => {
-                let u = uniform(0);
-                pick_sorted(p, n, |i| (i as f64 + u) / strata)
-            }
-            Scheme::Stratified => pick_sorted(p, n, |i| (i as f64 + uniform(i as u64)) / strata),
-            Scheme::Multinomial => multinomial(p, n, uniform),
-            Scheme::Residual => {
-                let total: f64 = p.iter().sum();
-                let mut counts: Vec<u64> = Vec::with_capacity(p.len());
-                let mut rest: Vec<f64> = Vec::with_capacity(p.len());
-                for p in p {
-                    let expected = strata * p / total;
-                    let whole = expected.floor();
-                    counts.push(whole as u64);
-                    rest.push(expected - whole);
-                }
-                let certain: u64 = counts.iter().sum();
-                // Rounding may make the certain copies one too many only if all residuals vanish.
-                let missing = (n as u64).saturating_sub(certain) as usize;
-                if missing > 0 {
-                    for ancestor in multinomial(&rest, missing, uniform) {
-                        counts[ancestor as usize] += 1;
-                    }
-                }
-                let mut out = Vec::with_capacity(n);
-                for (i, count) in counts.iter().enumerate() {
-                    out.extend(std::iter::repeat_n(i as u64, *count as usize));
-                }
-                out.truncate(n);
-                out
-            }
+            Scheme::Systematic => draw::systematic(p, n, uniforms),
+            Scheme::Stratified => draw::stratified(p, n, uniforms),
+            Scheme::Multinomial => draw::multinomial(p, n, uniforms),
+            Scheme::Residual => draw::residual(p, n, uniforms),
         }
     }
-}
-
-/// `n` independent draws, sorted: uniform order statistics are made from exponential spacings in one pass.
-fn multinomial(p: &[f64], n: usize, uniform: impl Fn(u64) -> f64) -> Vec<u64> {
-    let mut points = Vec::with_capacity(n);
-    let mut total = 0.0;
-    for i in 0..n {
-        total -= uniform(i as u64).ln();
-        points.push(total);
-    }
-    total -= uniform(n as u64).ln();
-    pick_sorted(p, n, |i| points[i] / total)
-}
-
-/// For ascending points in (0, 1), the walkers whose interval of the cumulative weights holds them.
-fn pick_sorted(p: &[f64], n: usize, point: impl Fn(usize) -> f64) -> Vec<u64> {
-    let total: f64 = p.iter().sum();
-    let last = p.iter().rposition(|&p| p > 0.0).unwrap_or(0);
-    let mut out = Vec::with_capacity(n);
-    let (mut walker, mut cumulative) = (0, p.first().copied().unwrap_or(0.0));
-    for i in 0..n {
-        let target = point(i) * total;
-        while cumulative <= target && walker < last {
-            walker += 1;
-            cumulative += p[walker];
-        }
-        out.push(walker as u64);
-    }
-    out
 }
 
 /// Copies to make, given ascending ancestors, so that every survivor stays where it is and only

@@ -1,0 +1,50 @@
+//! `jarz report`.
+
+use super::print_json;
+use crate::args::ReportArgs;
+use crate::error::CliError;
+use crate::ui::Ui;
+use jarz_run::files::{FileError, write_atomic};
+use jarz_view::{Folder, compare, open_all, rebuild};
+use std::path::{Path, PathBuf};
+
+/// Where a comparison goes if nothing is said.
+const COMPARISON: &str = "comparison.html";
+
+/// Writes the page of one folder, or one that compares several.
+pub fn report(args: ReportArgs, ui: &Ui) -> Result<(), CliError> {
+    let written = match (&args.dirs[..], args.out) {
+        ([dir], None) => rebuild(dir)?,
+        ([dir], Some(out)) => save(out, &jarz_view::report(&Folder::open_strictly(dir)?))?,
+        (dirs, out) => {
+            let page = compare(&open_all(dirs)?);
+            if out.is_none() {
+                check_ours(Path::new(COMPARISON))?;
+            }
+            save(out.unwrap_or_else(|| COMPARISON.into()), &page)?
+        }
+    };
+    if ui.json {
+        return print_json(&serde_json::json!({ "written": written }));
+    }
+    written.iter().for_each(|path| println!("{}", path.display()));
+    Ok(())
+}
+
+fn save(out: PathBuf, page: &jarz_figures::Report) -> Result<Vec<PathBuf>, CliError> {
+    write_atomic(&out, page.to_html().as_bytes())?;
+    Ok(vec![out])
+}
+
+/// A file of that name that is no page of ours is not overwritten unasked.
+fn check_ours(path: &Path) -> Result<(), CliError> {
+    match std::fs::read(path) {
+        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(()),
+        Err(e) => Err(FileError::at("read", path)(e).into()),
+        Ok(bytes) if String::from_utf8_lossy(&bytes).contains("name=\"generator\" content=\"jarz") => Ok(()),
+        Ok(_) => Err(CliError::Message(format!(
+            "'{}' exists and is no page of jarz; choose another name with --out",
+            path.display()
+        ))),
+    }
+}

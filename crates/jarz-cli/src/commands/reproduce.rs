@@ -1,0 +1,286 @@
+//! `jarz reproduce`.
+
+use super::print_json;
+use crate::args::ReproduceArgs;
+use crate::error::CliError;
+use crate::figures::draw_run;
+use crate::ui::{Ui, stopped};
+use indicatif::{ProgressBar, ProgressStyle};
+use jarz_experiments::criterion::Verdict;
+use jarz_experiments::plan::Plan;
+use jarz_experiments::report::{count, verdict_table};
+use jarz_experiments::timing::duration;
+use jarz_experiments::{Estimate, ExperimentError, Finished, Options, Progress, Watch, built_in};
+use jarz_figures::{Report, Section};
+use serde_json::{Value, json};
+use std::io::IsTerminal;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+/// Lists experiments, runs one, or all of them.
+pub fn reproduce(args: ReproduceArgs, ui: &Ui) -> Result<(), CliError> {
+    match args.name.as_str() {
+        "list" => list(ui),
+        "all" => all(&args, ui),
+        _ => {
+            let stem = Path::new(&args.name).file_stem().unwrap_or_default().to_string_lossy().to_string();
+            let out = args.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
+            let options = options(&args, &args.name, out);
+            let plan = options.plan()?;
+            if args.dry_run {
+                let (_, value) = dry_run(&options, &plan, ui)?;
+                return if ui.json { print_json(&value) } else { Ok(()) };
+            }
+            let finished = one(&options, &plan, ui).map_err(|e| how_to_go_on(e, &args, &options.out))?;
+            if ui.json {
+                return print_json(&finished.summary);
+            }
+            let out = options.out.display();
+            println!("figures: {out}/figures, page: {out}/report.html, numbers: {out}/summary.json");
+            Ok(())
+        }
+    }
+}
+
+fn options(args: &ReproduceArgs, name: &str, out: PathBuf) -> Options {
+    Options {
+        name: name.into(),
+        out,
+        scale: args.scale.into(),
+        runs: args.runs,
+        seed: args.seed,
+        threads: args.threads,
+        force: args.force,
+    }
+}
+
+fn list(ui: &Ui) -> Result<(), CliError> {
+    let all = built_in();
+    if ui.json {
+        let rows: Vec<_> = all.iter().map(|(n, t)| json!({"name": n, "title": t})).collect();
+        return print_json(&rows);
+    }
+    for (name, title) in all {
+        println!("{name:<20} {title}");
+    }
+    Ok(())
+}
+
+/// Every experiment in a folder of its own, and a page with all criteria.
+fn all(args: &ReproduceArgs, ui: &Ui) -> Result<(), CliError> {
+    let out = args.out.clone().unwrap_or_else(|| PathBuf::from("runs/reproduce"));
+    let options: Vec<Options> =
+        built_in().iter().map(|(name, _)| options(args, name, out.join(name))).collect();
+    let plans = options.iter().map(Options::plan).collect::<Result<Vec<_>, _>>()?;
+    if args.dry_run {
+        let (mut total, mut values) = (0.0, Vec::new());
+        for (options, plan) in options.iter().zip(&plans) {
+            let (estimate, value) = dry_run(options, plan, ui)?;
+            total += estimate.total;
+            values.push(value);
+        }
+        if ui.json {
+            return print_json(&json!({ "seconds": total, "experiments": values }));
+        }
+        println!("all: about {}", duration(total));
+        return Ok(());
+    }
+    let start = Instant::now();
+    let mut finished = Vec::new();
+    for (options, plan) in options.iter().zip(&plans) {
+        finished.push(one(options, plan, ui).map_err(|e| how_to_go_on(e, args, &out))?);
+    }
+    let took = start.elapsed().as_secs_f64();
+    overview(&finished, took).save(&out, "report")?;
+    if ui.json {
+        return print_json(&finished.iter().map(|f| &f.summary).collect::<Vec<&Value>>());
+    }
+    println!("\nall experiments, in {}", duration(took));
+    for f in &finished {
+        println!("{:<20} {}", f.name, count(&f.verdicts));
+    }
+    println!("page: {}/report.html, and one in every experiment's folder", out.display());
+    Ok(())
+}
+
+fn overview(finished: &[Finished], seconds: f64) -> Report {
+    let mut report = Report::new("The paper's synthetic experiments").subtitle(format!(
+        "jarz {}, {}",
+        env!("CARGO_PKG_VERSION"),
+        duration(seconds)
+    ));
+    for f in finished {
+        let table = verdict_table(&f.verdicts);
+        report = report.heading(format!("{}: {}", f.name, f.title)).section(Section::Table {
+            caption: count(&f.verdicts),
+            headers: table.headers,
+            rows: table.rows,
+        });
+    }
+    report
+}
+
+/// Says what would be done.
+fn dry_run(options: &Options, plan: &Plan, ui: &Ui) -> Result<(Estimate, Value), CliError> {
+    let estimate = options.estimate(plan)?;
+    if !ui.json {
+        println!(
+            "{}: {} variants x {} runs, {}",
+            plan.name,
+            plan.variants.len(),
+            plan.runs,
+            estimate.words()
+        );
+        for (v, seconds) in plan.variants.iter().zip(&estimate.of_variants).filter(|(_, s)| **s > 0.0) {
+            let (c, step) = (&v.config, estimate.timings[index(plan, &v.name)].step);
+            println!(
+                "  {:<28} {} walkers, {} iterations of {:.3} ms: {} in all",
+                v.name,
+                c.walkers.count,
+                c.run.iterations,
+                1e3 * step,
+                duration(*seconds)
+            );
+        }
+    }
+    let variants: Vec<Value> = plan
+        .variants
+        .iter()
+        .enumerate()
+        .map(|(i, v)| json!({"name": v.name, "seconds_per_iteration": estimate.timings[i].step, "seconds": estimate.of_variants[i]}))
+        .collect();
+    let value = json!({
+        "experiment": plan.name, "scale": plan.scale.name(), "runs": plan.runs, "seconds": estimate.total,
+        "at_a_time": estimate.workers, "threads_each": estimate.threads, "variants": variants,
+    });
+    Ok((estimate, value))
+}
+
+fn index(plan: &Plan, name: &str) -> usize {
+    plan.variants.iter().position(|v| v.name == name).unwrap_or(0)
+}
+
+/// Runs an experiment and prints its tables.
+fn one(options: &Options, plan: &Plan, ui: &Ui) -> Result<Finished, ExperimentError> {
+    let runs = if plan.runs == 1 { "one run".to_string() } else { format!("{} runs", plan.runs) };
+    let (title, out) = (&plan.resolved.title, options.out.display());
+    ui.say(&format!("{}: {title}: {} variants, {runs} each, in '{out}'", plan.name, plan.variants.len()));
+    let finished = options.reproduce(plan, &Board::new(ui, &plan.name))?;
+    if !ui.json {
+        println!("\n{}\n{}", plan.resolved.title, finished.table.to_text());
+        print_verdicts(&finished.verdicts);
+    }
+    Ok(finished)
+}
+
+fn print_verdicts(verdicts: &[Verdict]) {
+    for v in verdicts {
+        println!("* {}\n  asked: {}\n  measured: {}", v.claim, v.asked, v.measured);
+        match &v.outcome {
+            jarz_experiments::criterion::Outcome::Undecided(reason) => {
+                println!("  agrees? cannot be decided at this scale: {reason}")
+            }
+            outcome => println!("  agrees? {}", outcome.word()),
+        }
+    }
+    if !verdicts.is_empty() {
+        println!("{}\n", count(verdicts));
+    }
+}
+
+/// An interrupted experiment goes on with the same command.
+fn how_to_go_on(e: ExperimentError, args: &ReproduceArgs, out: &Path) -> CliError {
+    if !matches!(e, ExperimentError::Interrupted) {
+        return e.into();
+    }
+    let quoted = |text: &str| match text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
+        true => text.to_string(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    };
+    let mut text = format!("stopped, nothing is lost; to go on: jarz reproduce {}", quoted(&args.name));
+    text += &format!(" --scale {}", jarz_experiments::Scale::from(args.scale).name());
+    if let Some(runs) = args.runs {
+        text += &format!(" --runs {runs}");
+    }
+    if let Some(seed) = args.seed {
+        text += &format!(" --seed {seed}");
+    }
+    CliError::Interrupted(text + &format!(" --out {}", quoted(&out.to_string_lossy())))
+}
+
+/// One bar, or a line now and then, for all runs of an experiment.
+struct Board<'a> {
+    ui: &'a Ui,
+    name: String,
+    begun: Instant,
+    bar: Option<ProgressBar>,
+    last: Mutex<Instant>,
+}
+
+/// The bar counts in these.
+const PARTS: u64 = 1000;
+
+impl<'a> Board<'a> {
+    fn new(ui: &'a Ui, name: &str) -> Self {
+        let bar = (!ui.quiet && std::io::stderr().is_terminal()).then(|| {
+            let bar = ProgressBar::new(PARTS);
+            if let Ok(style) = ProgressStyle::with_template("{prefix:>22} [{bar:28}] {percent} % {msg}") {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.set_prefix(name.to_string());
+            bar
+        });
+        let now = Instant::now();
+        Board { ui, name: name.into(), begun: now, bar, last: Mutex::new(now) }
+    }
+}
+
+impl Watch for Board<'_> {
+    fn say(&self, text: &str) {
+        self.ui.say(text);
+    }
+
+    fn warn(&self, text: &str) {
+        self.ui.warn(text);
+    }
+
+    fn stopped(&self) -> bool {
+        stopped()
+    }
+
+    fn progress(&self, p: Progress) {
+        let pause = Duration::from_millis(if self.bar.is_some() { 200 } else { 5000 });
+        let Ok(mut last) = self.last.try_lock() else { return };
+        if self.ui.quiet || (last.elapsed() < pause && p.share < 1.0) {
+            return;
+        }
+        *last = Instant::now();
+        let spent = self.begun.elapsed().as_secs_f64();
+        let left = if p.share > 0.01 {
+            format!(", {} left", duration(spent / p.share - spent))
+        } else {
+            String::new()
+        };
+        let text = format!("{} of {} runs done{left}", p.done, p.runs);
+        match &self.bar {
+            Some(bar) => {
+                bar.set_position((p.share * PARTS as f64) as u64);
+                bar.set_message(text);
+            }
+            None => eprintln!("{}: {:.0} %, {text}", self.name, 100.0 * p.share),
+        }
+    }
+
+    fn finished(&self, folder: &Path) -> Result<(), String> {
+        draw_run(folder).map(|_| ()).map_err(|e| e.to_string())
+    }
+}
+
+impl Drop for Board<'_> {
+    fn drop(&mut self) {
+        if let Some(bar) = &self.bar {
+            bar.abandon();
+        }
+    }
+}
