@@ -78,7 +78,10 @@ struct Restore;
 
 impl Drop for Restore {
     fn drop(&mut self) {
-        ratatui::restore();
+        // A panic has done so already, before its message; twice would put the cursor back where it was.
+        if !std::thread::panicking() {
+            ratatui::restore();
+        }
     }
 }
 
