@@ -109,7 +109,8 @@ impl Curves {
 /// Evenly spaced labels, with the digits that tell them apart.
 fn labels(low: f64, high: f64, count: usize) -> Vec<String> {
     let step = (high - low) / (count - 1) as f64;
-    let digits = (1.0 - step.abs().max(1e-12).log10().floor()).clamp(0.0, 8.0) as usize;
+    // A step of 0.0001 may come out a rounding error short of it.
+    let digits = (1.0 - (step.abs().max(1e-12) * (1.0 + 1e-9)).log10().floor()).clamp(0.0, 8.0) as usize;
     (0..count).map(|i| format!("{:.digits$}", low + step * i as f64)).collect()
 }
 
