@@ -42,6 +42,14 @@ pub enum Purpose {
     DataMode = 10,
     /// Equal-weight samples drawn on demand.
     Draw = 11,
+    /// Langevin noise of an annealing.
+    AnnealNoise = 30,
+    /// The uniform of an annealing's Metropolis test.
+    AnnealAccept = 31,
+    /// Uniforms of an annealing's resampling.
+    AnnealResample = 32,
+    /// Samples of the base measure that an annealing starts from.
+    AnnealStart = 33,
     /// Free for the user's own code.
     User = 255,
 }
