@@ -82,7 +82,8 @@ fn error_bars_are_calibrated() {
         let runs: Vec<[f64; 4]> = (0..200u64)
             .into_par_iter()
             .map(|r| {
-                let settings = Settings { walkers: 500, scheme, seed: 900 + r, threads: 1, ..Settings::default() };
+                let settings =
+                    Settings { walkers: 500, scheme, seed: 900 + r, threads: 1, ..Settings::default() };
                 let found = run::<f64>(&model, &settings);
                 let first = masses(&model, &found)[0];
                 let ratio = (found.log_z.value - truth).exp();
@@ -128,13 +129,11 @@ fn same_bits_on_any_number_of_threads_and_on_the_ladder_it_climbed() {
 #[test]
 fn acceptance_is_steered_at_any_scale() {
     for scale in [1e-4, 1.0, 1e4] {
-        let means: Vec<Vec<f64>> =
-            (0..2).map(|k| corner(k, 5).iter().map(|v| v * scale).collect()).collect();
+        let means: Vec<Vec<f64>> = (0..2).map(|k| corner(k, 5).iter().map(|v| v * scale).collect()).collect();
         let model = Mixture::new(&means, &[0.0, 0.0], 0.7 * scale).unwrap();
         let base = GaussianBase::isotropic(vec![0.0; 5], 2.0 * scale).unwrap();
         let settings = Settings { walkers: 1000, threads: 1, ..Settings::default() };
-        let found =
-            anneal::<f64, _>(&model, &base, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
+        let found = anneal::<f64, _>(&model, &base, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
         let mean = found.trace.iter().map(|r| r.acceptance).sum::<f64>() / found.trace.len() as f64;
         assert!((mean - settings.acceptance).abs() < 0.1, "scale {scale}: acceptance {mean}");
         assert!(found.trace.windows(2).all(|w| w[0].t < w[1].t) && found.trace.last().unwrap().t == 1.0);

@@ -97,17 +97,7 @@ impl<T: Real, E: Energy<T>> Move<'_, T, E> {
         self.mix(block.g, &mut s.drift);
         s.y.copy_from_slice(block.x);
         let scale = (2.0 * h).sqrt();
-        propose(
-            &mut s.y,
-            &s.drift,
-            &s.noise,
-            dim,
-            h,
-            scale,
-            None,
-            &mut s.displacement,
-            &mut s.forward,
-        );
+        propose(&mut s.y, &s.drift, &s.noise, dim, h, scale, None, &mut s.displacement, &mut s.forward);
         self.energy.energy_and_gradient(&s.y, &mut s.u_y, &mut s.g_y, &mut s.energy);
         self.base.energy_and_gradient(&s.y, &mut s.b_y, &mut s.drift);
         self.mix(&s.g_y, &mut s.drift);

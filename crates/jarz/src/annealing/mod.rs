@@ -81,8 +81,8 @@ pub fn anneal<T: Real, E: Energy<T>>(
     let std_error =
         Families::new(walkers.ancestors(), &weights).log_z_std_error(settings.scheme, walkers.resamplings());
     let ess = trace.last().map_or(1.0, |r| r.ess);
-    let value = walkers.log_z.unwrap_or(f64::NAN)
-        + crate::weights::WeightSums::of(walkers.log_weights()).log_mean();
+    let value =
+        walkers.log_z.unwrap_or(f64::NAN) + crate::weights::WeightSums::of(walkers.log_weights()).log_mean();
     Ok(Annealed { log_z: Measured { value, std_error: Some(std_error) }, ess, walkers, weights, trace })
 }
 
