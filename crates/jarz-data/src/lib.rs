@@ -44,4 +44,4 @@ pub use origin::Origin;
 pub use read::read_table;
 pub use table::Table;
 pub use text::read_csv;
-pub use write::{write_npy_f32, write_npy_f64};
+pub use write::{write_atomically, write_npy_f32, write_npy_f64};
