@@ -23,7 +23,10 @@ fn sets_are_listed_and_bad_input_is_named() {
     // A mirror that cannot be reached.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let mirror = format!("http://127.0.0.1:{port}/");
-    j.fails(&["data", "get", "cifar10", "--mirror", &mirror, "--cache", "cache"], &[&mirror, "cifar-10-binary.tar.gz", "--from"]);
+    j.fails(
+        &["data", "get", "cifar10", "--mirror", &mirror, "--cache", "cache"],
+        &[&mirror, "cifar-10-binary.tar.gz", "--from"],
+    );
 }
 
 #[test]

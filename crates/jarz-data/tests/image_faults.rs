@@ -92,7 +92,10 @@ fn cifar_files_that_are_not_right() {
     assert_eq!(read(&good).unwrap().len(), 2);
     assert_says(read(&good[..3000]), &["/2.bin'", "3000 bytes", "3073"]);
     assert_says(read(&[&good[..], b"x"].concat()), &["/2.bin'", "3074 bytes"]);
-    assert_says(read(&cifar(&[(3, vec![1; 3072]), (10, vec![1; 3072])])), &["/2.bin'", "image 1", "label 10"]);
+    assert_says(
+        read(&cifar(&[(3, vec![1; 3072]), (10, vec![1; 3072])])),
+        &["/2.bin'", "image 1", "label 10"],
+    );
     assert_says(read(b""), &["/2.bin'", "is empty"]);
     assert_says(read_cifar10(&[folder.path("3.bin")]), &["/3.bin'", "does not exist"]);
     assert!(read_cifar10::<PathBuf>(&[]).is_err());
@@ -116,7 +119,10 @@ fn folders_that_are_not_right() {
     says(&[file("a/1.png", &grey), file("b/notes.txt", b"")], &["/b'", "no images"]);
     says(&[file("a/1.png", &grey), file("2.png", &grey)], &["beside sub-folders"]);
     says(&[file("1.png", &grey), file("2.jpg", b"")], &["/2.jpg'", "PNG"]);
-    says(&[file("1.png", &grey), file("2.png", &wide)], &["/2.png'", "4 pixels wide, 1 high", "/1.png'", "2 pixels wide"]);
+    says(
+        &[file("1.png", &grey), file("2.png", &wide)],
+        &["/2.png'", "4 pixels wide, 1 high", "/1.png'", "2 pixels wide"],
+    );
     says(&[file("a/1.png", &grey), file("b/2.png", &colour)], &["/b/2.png'", "colour", "/a/1.png'", "grey"]);
     says(&[file("1.png", b"")], &["/1.png'", "PNG"]);
     says(&[file("1.png", b"GIF89a")], &["/1.png'", "not a readable PNG"]);

@@ -50,9 +50,8 @@ fn cifar_planes_become_channels() {
     let folder = tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
     // Pixel i of image k has the colour (k, i / 4, i % 256).
-    let image = |k: usize| -> Vec<u8> {
-        (0..1024).flat_map(|i| [k as u8, (i / 4) as u8, (i % 256) as u8]).collect()
-    };
+    let image =
+        |k: usize| -> Vec<u8> { (0..1024).flat_map(|i| [k as u8, (i / 4) as u8, (i % 256) as u8]).collect() };
     fs::write(path("1.bin"), cifar(&[(6, image(0)), (9, image(1))])).unwrap();
     fs::write(path("2.bin"), gzip(&cifar(&[(0, image(2))]))).unwrap();
     let images = read_cifar10(&[path("1.bin"), path("2.bin")]).unwrap();
@@ -68,7 +67,9 @@ fn cifar_planes_become_channels() {
 fn folders_of_png_images_are_read() {
     let folder = tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
-    for (name, level) in [("b/2.png", 20), ("b/10.png", 10), ("a/x.PNG", 30), ("a/notes.txt", 0), ("a/.hidden.png", 0)] {
+    for (name, level) in
+        [("b/2.png", 20), ("b/10.png", 10), ("a/x.PNG", 30), ("a/notes.txt", 0), ("a/.hidden.png", 0)]
+    {
         fs::create_dir_all(path(name).parent().unwrap()).unwrap();
         fs::write(path(name), png(::png::ColorType::Grayscale, 8, [2, 1], &[level, 255])).unwrap();
     }
@@ -174,12 +175,8 @@ fn dequantised_pixels_are_uniform_within_their_level() {
     let how = Preparation { dequantise: true, seed: 5, ..Preparation::default() };
     let values: Vec<f64> = digits.values(&how).unwrap();
     let levels = 17.0;
-    let within: Vec<f64> = digits
-        .pixels()
-        .iter()
-        .zip(&values)
-        .map(|(&p, v)| (v + 1.0) / 2.0 * levels - f64::from(p))
-        .collect();
+    let within: Vec<f64> =
+        digits.pixels().iter().zip(&values).map(|(&p, v)| (v + 1.0) / 2.0 * levels - f64::from(p)).collect();
     assert!(within.iter().all(|&u| u > -1e-9 && u < 1.0 + 1e-9));
     // Beyond 2.23 with a probability of 1e-4.
     let distance = distance_from_uniform(within.clone());

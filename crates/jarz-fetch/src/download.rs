@@ -114,9 +114,8 @@ fn transfer(
     if got > 0 {
         request = request.header("Range", format!("bytes={got}-"));
     }
-    let response = request
-        .call()
-        .map_err(|e| FetchError::Connection { url: url.into(), problem: e.to_string() })?;
+    let response =
+        request.call().map_err(|e| FetchError::Connection { url: url.into(), problem: e.to_string() })?;
     match (response.status(), range(response.headers())) {
         (StatusCode::PARTIAL_CONTENT, (Some(start), _)) if start == got => {}
         // There is nothing after the last byte: we have them all.

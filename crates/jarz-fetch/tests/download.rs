@@ -22,7 +22,13 @@ impl Case {
         let (set, contents) = small_set();
         let zipped = [gzip(&contents[0]), gzip(&contents[1])];
         let files = vec![("large.gz".into(), zipped[0].clone()), ("small.gz".into(), zipped[1].clone())];
-        Case { set, contents, zipped, server: Server::start(mood, files), cache: tempfile::tempdir().unwrap() }
+        Case {
+            set,
+            contents,
+            zipped,
+            server: Server::start(mood, files),
+            cache: tempfile::tempdir().unwrap(),
+        }
     }
 
     fn path(&self, name: &str) -> PathBuf {

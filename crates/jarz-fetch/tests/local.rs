@@ -84,8 +84,7 @@ fn an_archive_is_downloaded() {
     let body = archive(&[("large", &contents[0]), ("small", &contents[1])]);
     let server = Server::start(Mood::CutOnce(1000), vec![("all.tar.gz".into(), body)]);
     let cache = tempfile::tempdir().unwrap();
-    let request =
-        Request { cache: cache.path().into(), mirror: Some(server.address.clone()), from: None };
+    let request = Request { cache: cache.path().into(), mirror: Some(server.address.clone()), from: None };
     get(&small_set().0, &ARCHIVED, &request, &mut Memory::new()).unwrap();
     assert_complete(cache.path());
     assert_eq!(server.requests(), [("all.tar.gz".to_string(), None), ("all.tar.gz".to_string(), Some(1000))]);

@@ -33,8 +33,8 @@ const GAP: usize = 8;
 
 #[test]
 fn grey_images_are_enlarged_with_crisp_pixels() {
-    // Five images of 2x3 pixels, all values different.
-    let values: Vec<f32> = (0..30).map(|i| -1.0 + i as f32 / 15.0).collect();
+    // Five images of 2x3 pixels, all different.
+    let values: Vec<f32> = (0..30).map(|i| i as f32 * 8.0 / 127.5 - 1.0).collect();
     let grid = ImageGrid::new([2, 3, 1], &values).unwrap().grid(2, 3).zoom(7);
     let picture = Picture::decode(&grid.to_png().unwrap());
     let (down, right) = (2 * 7 + GAP, 3 * 7 + GAP);
@@ -100,7 +100,8 @@ fn frames_show_weights_and_captions_are_written_below() {
 
 #[test]
 fn heavy_images_come_first() {
-    let values: Vec<f32> = (0..10).map(|i| i as f32 / 10.0).collect();
+    let values: Vec<f32> = (0..10).map(|i| i as f32 * 20.0 / 127.5 - 1.0).collect();
+    // The heaviest are the images 7, 4, 1, 8, 5, 2, 9, 6, 3, 0, in this order.
     let weights: Vec<f64> = (0..10).map(|i| f64::from((i * 7) % 10)).collect();
     let grid = ImageGrid::new([1, 1, 1], &values).unwrap().weights(&weights).unwrap().order(Order::Weight);
     let heaviest = grid.clone().grid(1, 4);
@@ -110,7 +111,7 @@ fn heavy_images_come_first() {
         let left = GAP + 5 + place * (3 + 10 + GAP);
         assert_eq!(picture.at(GAP + 5, left), [level(values[image]); 3]);
     }
-    assert_eq!(grid.order(Order::WeightSpread).grid(2, 2).shown(), [7, 8, 5, 0]);
+    assert_eq!(grid.order(Order::WeightSpread).grid(2, 2).shown(), [7, 8, 9, 0]);
 }
 
 #[test]
@@ -121,7 +122,9 @@ fn bad_input_is_an_error() {
     }
     assert!(ImageGrid::new::<f32>([1, 1, 1], &[]).is_err());
     let grid = ImageGrid::new([2, 2, 1], &values).unwrap();
-    for weights in [&[1.0, 2.0][..], &[0.0; 3], &[1.0, -1.0, 1.0], &[1.0, f64::NAN, 1.0], &[1.0, f64::INFINITY, 0.0]] {
+    for weights in
+        [&[1.0, 2.0][..], &[0.0; 3], &[1.0, -1.0, 1.0], &[1.0, f64::NAN, 1.0], &[1.0, f64::INFINITY, 0.0]]
+    {
         let text = grid.clone().weights(weights).unwrap_err().to_string();
         assert!(text.contains("3 images"), "{text}");
     }

@@ -30,7 +30,9 @@ pub(crate) fn read_bytes(mut reader: impl Read, path: &Path) -> Result<Vec<u8>, 
     let whole = Cursor::new(start).chain(reader);
     let mut bytes = Vec::new();
     let outcome = match zipped {
-        true => MultiGzDecoder::new(BufReader::new(whole)).take(DEFAULT_MAX_BYTES + 1).read_to_end(&mut bytes),
+        true => {
+            MultiGzDecoder::new(BufReader::new(whole)).take(DEFAULT_MAX_BYTES + 1).read_to_end(&mut bytes)
+        }
         false => whole.take(DEFAULT_MAX_BYTES + 1).read_to_end(&mut bytes),
     };
     match outcome {

@@ -147,12 +147,9 @@ impl KnownSet {
         })?;
         match found == file.sha256 {
             true => Ok(()),
-            false => Err(ImageError::Checksum {
-                set: self.name,
-                path: path.into(),
-                expected: file.sha256,
-                found,
-            }),
+            false => {
+                Err(ImageError::Checksum { set: self.name, path: path.into(), expected: file.sha256, found })
+            }
         }
     }
 

@@ -26,7 +26,8 @@ pub fn read_png(path: impl AsRef<Path>) -> Result<([usize; 3], Vec<u8>), ImageEr
             if pixels.iter().skip(with_alpha - 1).step_by(with_alpha).any(|&alpha| alpha != 255) {
                 return Err(bad("some pixels are transparent: save it on a solid background".into()));
             }
-            let opaque = pixels.chunks_exact(with_alpha).flat_map(|p| &p[..with_alpha - 1]).copied().collect();
+            let opaque =
+                pixels.chunks_exact(with_alpha).flat_map(|p| &p[..with_alpha - 1]).copied().collect();
             Ok(([height, width, with_alpha - 1], opaque))
         }
     }
@@ -47,7 +48,9 @@ fn decode(file: File) -> Result<(usize, [usize; 2], Vec<u8>), String> {
         (ColorType::GrayscaleAlpha, BitDepth::Eight) => 2,
         (ColorType::Rgb, BitDepth::Eight) => 3,
         (ColorType::Rgba, BitDepth::Eight) => 4,
-        (colour, depth) => return Err(format!("pixels of kind {colour:?} {depth:?}: save it as 8-bit grey or RGB")),
+        (colour, depth) => {
+            return Err(format!("pixels of kind {colour:?} {depth:?}: save it as 8-bit grey or RGB"));
+        }
     };
     pixels.truncate(frame.buffer_size());
     Ok((channels, [frame.height as usize, frame.width as usize], pixels))

@@ -68,11 +68,7 @@ impl Images {
 }
 
 /// Pixels with a uniform added, scaled. Four pixels share a block of random words; uniforms are centred in cells of 2^-32.
-fn dequantise(
-    pixels: &[u8],
-    width: f64,
-    words: impl Fn(u32) -> [u32; 4],
-) -> impl Iterator<Item = f64> {
+fn dequantise(pixels: &[u8], width: f64, words: impl Fn(u32) -> [u32; 4]) -> impl Iterator<Item = f64> {
     pixels.chunks(4).enumerate().flat_map(move |(block, four)| {
         let words = words(block as u32);
         (0..four.len()).map(move |i| {

@@ -37,8 +37,7 @@ impl Server {
     pub fn start(mood: Mood, files: Vec<(String, Vec<u8>)>) -> Server {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = format!("http://{}/files/", listener.local_addr().unwrap());
-        let server =
-            Server { address, requests: Arc::default(), mood: Arc::new(Mutex::new(mood)) };
+        let server = Server { address, requests: Arc::default(), mood: Arc::new(Mutex::new(mood)) };
         let (requests, mood) = (server.requests.clone(), server.mood.clone());
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {
@@ -77,13 +76,16 @@ fn answer(
     let now = *mood.lock().unwrap();
     let body = files.iter().find(|(file, _)| *file == name).map(|(_, body)| body);
     let (Some(body), false) = (body, now == Mood::Missing) else {
-        return stream.write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnone");
+        return stream
+            .write_all(b"HTTP/1.1 404 Not Found\r\nContent-Length: 4\r\nConnection: close\r\n\r\nnone");
     };
     let total = body.len();
     let (head, from) = match start.filter(|_| now != Mood::NoRanges) {
         None => ("200 OK".to_string(), 0),
         Some(start) if start >= total => {
-            let head = format!("HTTP/1.1 416 No\r\nContent-Range: bytes */{total}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n");
+            let head = format!(
+                "HTTP/1.1 416 No\r\nContent-Range: bytes */{total}\r\nContent-Length: 0\r\nConnection: close\r\n\r\n"
+            );
             return stream.write_all(head.as_bytes());
         }
         Some(start) => (format!("206 Partial\r\nContent-Range: bytes {start}-{}/{total}", total - 1), start),
@@ -124,9 +126,9 @@ pub fn noise(seed: u32, count: usize) -> Vec<u8> {
 /// A set of two files, and their contents.
 pub fn small_set() -> (KnownSet, [Vec<u8>; 2]) {
     let contents = [noise(1, 300_000), noise(2, 700)];
-    let file = |name, content: &[u8]| KnownFile { name, bytes: content.len() as u64, sha256: sha256(content) };
-    let files: &'static [KnownFile] =
-        vec![file("large", &contents[0]), file("small", &contents[1])].leak();
+    let file =
+        |name, content: &[u8]| KnownFile { name, bytes: content.len() as u64, sha256: sha256(content) };
+    let files: &'static [KnownFile] = vec![file("large", &contents[0]), file("small", &contents[1])].leak();
     let label_names = ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"];
     (KnownSet { name: "tiny", title: "", layout: Layout::Idx, files, label_names }, contents)
 }

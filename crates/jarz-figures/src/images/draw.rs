@@ -1,10 +1,10 @@
 //! Draws a grid of images pixel by pixel; only the texts go through SVG.
 
 use super::{Captions, ImageGrid};
+use crate::FigureError;
 use crate::font::text_width;
 use crate::raster::{self, Bitmap};
 use crate::svg::{Anchor, Canvas, Text, Type};
-use crate::FigureError;
 
 /// Wanted side of an image in the picture.
 const SIDE: usize = 112;
@@ -178,7 +178,10 @@ mod tests {
     fn captions_fit() {
         assert_eq!(fitted("2.1\u{d7}", 100.0), "2.1\u{d7}");
         let cut = fitted("a caption that is far too long", 100.0);
-        assert!(cut.ends_with('\u{2026}') && text_width(&cut, TYPE, false) <= 100.0 && cut.len() > 5, "{cut}");
+        assert!(
+            cut.ends_with('\u{2026}') && text_width(&cut, TYPE, false) <= 100.0 && cut.len() > 5,
+            "{cut}"
+        );
         assert_eq!(fitted("wide", 0.5), "");
         assert_eq!([0.0, 0.012, 0.5, 2.04, 12.3].map(short), ["0", "0.01", "0.5", "2.0", "12"]);
     }

@@ -45,7 +45,8 @@ impl ImageGrid {
     /// of `[-1, 1]` are drawn as the nearer end, and those that are no number in magenta.
     pub fn new<T: Copy + Into<f64>>(shape: [usize; 3], values: &[T]) -> Result<Self, FigureError> {
         let each = shape.iter().try_fold(1usize, |product, &axis| product.checked_mul(axis)).unwrap_or(0);
-        if each == 0 || !matches!(shape[2], 1 | 3) || values.is_empty() || !values.len().is_multiple_of(each) {
+        if each == 0 || !matches!(shape[2], 1 | 3) || values.is_empty() || !values.len().is_multiple_of(each)
+        {
             let [h, w, c] = shape;
             let text = format!(
                 "{} values are no images of {h}x{w}x{c}: give one or more whole images with 1 or 3 channels",
@@ -87,7 +88,10 @@ impl ImageGrid {
     }
 
     /// Writes a text below each image; texts that are too wide are cut.
-    pub fn captions<S: Into<String>>(mut self, texts: impl IntoIterator<Item = S>) -> Result<Self, FigureError> {
+    pub fn captions<S: Into<String>>(
+        mut self,
+        texts: impl IntoIterator<Item = S>,
+    ) -> Result<Self, FigureError> {
         let texts: Vec<String> = texts.into_iter().map(Into::into).collect();
         if texts.len() != self.count() {
             let text = format!("{} captions for {} images: give each image one", texts.len(), self.count());
