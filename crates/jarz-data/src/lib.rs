@@ -1,4 +1,5 @@
-//! Reads users' data files (`.npy`, `.npz`, delimited text) into memory and writes sample files.
+//! Reads users' data files (`.npy`, `.npz`, delimited text) into memory and writes sample files; reads [`Images`] (IDX,
+//! CIFAR-10, folders of PNG, the embedded [`digits()`]) and brings them to `[-1, 1]`.
 //!
 //! Every reader treats its input as untrusted: sizes written in a file are checked against the
 //! bytes that are really there before memory is set aside for them, and whatever is wrong comes

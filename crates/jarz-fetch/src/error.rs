@@ -53,7 +53,7 @@ pub enum FetchError {
     },
     /// What came is not the official file.
     #[error(
-        "{from} is not the official file '{file}' of {set}: its SHA-256 is {found}, expected {expected}{}",
+        "{from} is not the official file '{file}' of {set}: its SHA-256 is {found}, expected {expected}{}: use a copy of the official file",
         if *.extra { " (it is longer, too)" } else { "" }
     )]
     Content {

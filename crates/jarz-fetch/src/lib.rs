@@ -81,7 +81,9 @@ pub fn get(
     for mirror in mirrors {
         match download::from_mirror(set, source, mirror, &wanted, &folder, watch) {
             Ok(()) => return Ok(Outcome::Downloaded(mirror.to_string())),
-            Err(e @ (FetchError::Stopped { .. } | FetchError::File { .. })) => return Err(e),
+            Err(e @ (FetchError::Stopped { .. } | FetchError::Busy { .. } | FetchError::File { .. })) => {
+                return Err(e);
+            }
             Err(e) => attempts.push(e),
         }
     }

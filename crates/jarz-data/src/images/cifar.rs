@@ -25,7 +25,7 @@ pub fn read_cifar10<P: AsRef<Path>>(files: &[P]) -> Result<Images, ImageError> {
             return Err(ImageError::RowLength { path: path.into(), bytes, row: CIFAR_ROW });
         }
         let own: Vec<u8> = bytes.chunks_exact(CIFAR_ROW).map(|row| row[0]).collect();
-        check_labels(path, 0, &own, CIFAR10_NAMES.len())?;
+        check_labels(path, &own, CIFAR10_NAMES.len())?;
         labels.extend(own);
         pixels.reserve(bytes.len());
         for row in bytes.chunks_exact(CIFAR_ROW) {

@@ -42,23 +42,15 @@ pub(crate) fn parse_idx(
             labels: labels.len(),
         });
     }
-    check_labels(labels_path, 0, labels, classes)?;
+    check_labels(labels_path, labels, classes)?;
     images.with_labels(labels.to_vec(), numbered(classes))
 }
 
-/// Refuses a label beyond the classes; `first` is the row of the first label.
-pub(super) fn check_labels(
-    path: &Path,
-    first: usize,
-    labels: &[u8],
-    classes: usize,
-) -> Result<(), ImageError> {
+/// Refuses a label beyond the classes.
+pub(super) fn check_labels(path: &Path, labels: &[u8], classes: usize) -> Result<(), ImageError> {
     match labels.iter().position(|&label| usize::from(label) >= classes) {
         None => Ok(()),
-        Some(row) => {
-            let (path, label) = (path.into(), labels[row]);
-            Err(ImageError::LabelRange { path, row: first + row, label, classes })
-        }
+        Some(row) => Err(ImageError::LabelRange { path: path.into(), row, label: labels[row], classes }),
     }
 }
 

@@ -20,8 +20,8 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Distance between neighbouring levels of `images` after scaling. A cross-entropy of `h` nats per dimension
-    /// is `(h - ln(width)) / ln 2` bits per dimension of the pixels.
+    /// Distance between neighbouring levels of `images` after scaling. With dequantisation and no other noise, a
+    /// cross-entropy of `h` nats per dimension bounds that of the pixels by `(h - ln(width)) / ln 2` bits per dimension.
     pub fn level_width(&self, images: &Images) -> f64 {
         let levels = f64::from(images.levels());
         2.0 / if self.dequantise { levels } else { levels - 1.0 }
