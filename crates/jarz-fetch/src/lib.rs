@@ -15,7 +15,7 @@ mod package;
 mod source;
 
 pub use error::FetchError;
-pub use source::Source;
+pub use source::{Package, Source};
 
 use jarz_data::{KnownFile, KnownSet};
 use std::path::{Path, PathBuf};

@@ -25,10 +25,12 @@ pub enum Mood {
     Missing,
 }
 
+/// Path and start of the range of a request.
+pub type Asked = (String, Option<usize>);
+
 pub struct Server {
     pub address: String,
-    /// Path and start of the range of every request.
-    pub requests: Arc<Mutex<Vec<(String, Option<usize>)>>>,
+    pub requests: Arc<Mutex<Vec<Asked>>>,
     pub mood: Arc<Mutex<Mood>>,
 }
 
@@ -48,7 +50,7 @@ impl Server {
         server
     }
 
-    pub fn requests(&self) -> Vec<(String, Option<usize>)> {
+    pub fn requests(&self) -> Vec<Asked> {
         self.requests.lock().unwrap().clone()
     }
 }
@@ -56,7 +58,7 @@ impl Server {
 fn answer(
     mut stream: TcpStream,
     files: &[(String, Vec<u8>)],
-    requests: &Mutex<Vec<(String, Option<usize>)>>,
+    requests: &Mutex<Vec<Asked>>,
     mood: &Mutex<Mood>,
 ) -> std::io::Result<()> {
     let mut lines = BufReader::new(stream.try_clone()?).lines();
