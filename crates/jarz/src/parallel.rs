@@ -11,7 +11,7 @@ use std::sync::Mutex;
 /// Chunks an ensemble is cut into at most.
 const MAX_CHUNKS: usize = 128;
 /// Bytes of one array of a block: small enough for a few arrays to stay in cache.
-const BLOCK_BYTES: usize = 16 * 1024;
+const BLOCK_BYTES: usize = 32 * 1024;
 
 /// How rows are cut: blocks stay in cache, chunks are the units of parallel work and of summation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
