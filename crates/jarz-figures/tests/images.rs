@@ -143,7 +143,7 @@ fn a_report_carries_the_picture() {
     let bytes = base64::Engine::decode(&base64::prelude::BASE64_STANDARD, text).unwrap();
     assert_eq!(bytes, grid.to_png().unwrap());
     let width = Picture::decode(&bytes).width / 2;
-    assert!(page.contains(&format!("class=\"pixels\" width=\"{width}\"")));
+    assert!(page.contains(&format!("<img alt=\"drawn &lt;here&gt;\" width=\"{width}\" src=")));
     assert!(page.contains("drawn &lt;here&gt;"));
     // No script is needed for it.
     assert!(!page.contains("<script>"));
