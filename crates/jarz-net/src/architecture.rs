@@ -182,6 +182,7 @@ impl Layer {
                 return Err(format!("the slope must be a number, not {slope}"));
             }
             (Layer::Silu | Layer::LeakyRelu { .. } | Layer::Softplus | Layer::Tanh, _) => input,
+            (Layer::Residual { layers }, _) if layers.is_empty() => return Err("it has no layers".into()),
             (Layer::Residual { .. }, _) => input,
         };
         let [h, w, c] = shape.sides();
@@ -260,7 +261,9 @@ impl Architecture {
         let [h, w, c] = self.input;
         let numbers = h.checked_mul(w).and_then(|n| n.checked_mul(c));
         if !numbers.is_some_and(|n| (1..1 << 24).contains(&n)) {
-            return Err(Error::Architecture(format!("an input of {h} x {w} with {c} channels is not possible")));
+            return Err(Error::Architecture(format!(
+                "an input of {h} x {w} with {c} channels is not possible"
+            )));
         }
         let start = if h == 1 && w == 1 { Shape::Flat(c) } else { Shape::Image(h, w, c) };
         visit(&self.layers, "layers", "", start, &mut look)
@@ -316,7 +319,12 @@ impl Architecture {
         for layer in [conv(16, 5, 4), conv(32, 3, 1), conv(64, 3, 1), conv(64, 3, 1)] {
             layers.extend([layer, Layer::Silu]);
         }
-        layers.extend([Layer::Flatten, Layer::Linear { features: 64 }, Layer::Silu, Layer::Linear { features: 1 }]);
+        layers.extend([
+            Layer::Flatten,
+            Layer::Linear { features: 64 },
+            Layer::Silu,
+            Layer::Linear { features: 1 },
+        ]);
         Architecture { input: [28, 28, 1], layers }
     }
 
@@ -324,7 +332,9 @@ impl Architecture {
     pub fn cifar(n_f: usize) -> Self {
         let conv = |channels, kernel, stride, padding| Layer::Conv2d { channels, kernel, stride, padding };
         let mut layers = Vec::new();
-        for layer in [conv(n_f, 3, 1, 1), conv(2 * n_f, 4, 2, 1), conv(4 * n_f, 4, 2, 1), conv(8 * n_f, 4, 2, 1)] {
+        for layer in
+            [conv(n_f, 3, 1, 1), conv(2 * n_f, 4, 2, 1), conv(4 * n_f, 4, 2, 1), conv(8 * n_f, 4, 2, 1)]
+        {
             layers.extend([layer, Layer::LeakyRelu { slope: 0.2 }]);
         }
         layers.push(conv(1, 4, 1, 0));
@@ -372,7 +382,11 @@ mod tests {
         assert_eq!(Architecture::mnist().output().unwrap(), Shape::Flat(1));
         let count = |n: usize| {
             let conv = |from: usize, to: usize, kernel: usize| from * to * kernel * kernel + to;
-            conv(3, n, 3) + conv(n, 2 * n, 4) + conv(2 * n, 4 * n, 4) + conv(4 * n, 8 * n, 4) + conv(8 * n, 1, 4)
+            conv(3, n, 3)
+                + conv(n, 2 * n, 4)
+                + conv(2 * n, 4 * n, 4)
+                + conv(4 * n, 8 * n, 4)
+                + conv(8 * n, 1, 4)
         };
         for n in [8, 32, 128] {
             assert_eq!(Architecture::cifar(n).params().unwrap(), count(n));
@@ -403,11 +417,15 @@ mod tests {
             (vec![Layer::Silu, conv(9, 1)], "layers.1 (conv2d): a kernel of 9"),
             (vec![conv(3, 3)], "padding 3 must be less"),
             (vec![conv(0, 0)], "at least 1"),
-            (vec![Layer::Linear { features: 3 }], "layers.0 (linear): its input is 5 x 6 with 4 channels: put a flatten"),
+            (
+                vec![Layer::Linear { features: 3 }],
+                "layers.0 (linear): its input is 5 x 6 with 4 channels: put a flatten",
+            ),
             (vec![Layer::Flatten, conv(1, 0)], "needs an image"),
             (vec![Layer::AvgPool { kernel: 4 }], "do not tile"),
             (vec![inner], "layers.0 (residual): its layers turn 5 x 6 with 4 channels into 3 x 4"),
             (vec![Layer::Residual { layers: vec![conv(8, 0)] }], "layers.0.layers.0 (conv2d)"),
+            (vec![Layer::Residual { layers: vec![] }], "no layers"),
             (vec![Layer::LeakyRelu { slope: f64::NAN }], "slope"),
             (vec![Layer::Flatten, Layer::Linear { features: 1 << 40 }], "too large"),
         ];
@@ -418,7 +436,9 @@ mod tests {
         assert!(complaint([0, 6, 4], vec![]).contains("0 x 6"));
         let unknown = Architecture::from_toml("input = [1, 1, 2]\nlayers = [{ type = \"linaer\" }]");
         assert!(unknown.unwrap_err().to_string().contains("linaer"));
-        let key = Architecture::from_toml("input = [1,1,2]\nlayers = [{ type = \"linear\", features = 1, bais = 2 }]");
+        let key = Architecture::from_toml(
+            "input = [1,1,2]\nlayers = [{ type = \"linear\", features = 1, bais = 2 }]",
+        );
         assert!(key.unwrap_err().to_string().contains("bais"));
     }
 }

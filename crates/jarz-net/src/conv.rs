@@ -89,7 +89,13 @@ fn reaches(inputs: usize, outputs: usize, kernel: usize, stride: usize, padding:
 
 impl Conv {
     /// Zeros needed around the gradient of the output.
-    pub fn gradient_margin(weights: &Weights, src: [usize; 3], dst: [usize; 3], stride: usize, padding: usize) -> usize {
+    pub fn gradient_margin(
+        weights: &Weights,
+        src: [usize; 3],
+        dst: [usize; 3],
+        stride: usize,
+        padding: usize,
+    ) -> usize {
         if src[2] < GATHER {
             return 0;
         }
@@ -141,7 +147,9 @@ impl Conv {
         packed.bias.clear();
         packed.bias.extend_from_slice(bias);
         packed.bias.resize(padded(w.outputs), T::ZERO);
-        pack(self.taps.len(), w.outputs, &mut packed.forward, |k| &weights[k * w.outputs..(k + 1) * w.outputs]);
+        pack(self.taps.len(), w.outputs, &mut packed.forward, |k| {
+            &weights[k * w.outputs..(k + 1) * w.outputs]
+        });
         // Transposed: a row for every kernel place and output, a column for every input.
         let mut turned = vec![T::ZERO; w.count()];
         let size = w.inputs * w.outputs;
@@ -233,7 +241,13 @@ impl Conv {
                 let Scratch { patches, image, .. } = scratch;
                 for n in 0..count {
                     let of_image = &patches[n * self.positions * taps..(n + 1) * self.positions * taps];
-                    self.overlap(from, of_image, image, add, &mut out[n * from.gradient_len()..(n + 1) * from.gradient_len()]);
+                    self.overlap(
+                        from,
+                        of_image,
+                        image,
+                        add,
+                        &mut out[n * from.gradient_len()..(n + 1) * from.gradient_len()],
+                    );
                 }
             }
         }
@@ -291,7 +305,13 @@ impl Conv {
                     let there = self.to_gradient[at] as usize + from;
                     let scaled = &mut patches[terms.len() * from + row * width..][..width];
                     scaled[columns..].fill(T::ZERO);
-                    functions::scaled(isa, &gradient[there..there + columns], p[at / self.positions], scaled, &mut bias[from..]);
+                    functions::scaled(
+                        isa,
+                        &gradient[there..there + columns],
+                        p[at / self.positions],
+                        scaled,
+                        &mut bias[from..],
+                    );
                 }
             }
             let product = Product {
@@ -324,7 +344,14 @@ fn fit<T: Real>(buffer: &mut Vec<T>, len: usize) {
 }
 
 /// Groups the input positions by the kernel places that reach them.
-fn phases(kernel: usize, from: &Tensor, to: &Tensor, stride: usize, padding: usize, block: usize) -> Vec<Phase> {
+fn phases(
+    kernel: usize,
+    from: &Tensor,
+    to: &Tensor,
+    stride: usize,
+    padding: usize,
+    block: usize,
+) -> Vec<Phase> {
     let mut all = Vec::new();
     let (margin, row) = (to.gradient_margin, to.gradient_width_all());
     let steps = |a: usize| (a..kernel).step_by(stride).count();

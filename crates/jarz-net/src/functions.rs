@@ -1,7 +1,7 @@
 //! Functions of single numbers on vectors: activations with their derivatives, and the passes over arrays that go with them.
 
 use jarz::Real;
-use jarz::simd::{Isa, LANES, Simd, Vector, dispatch};
+use jarz::simd::{LANES, Simd, Vector, dispatch};
 
 /// An activation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -32,8 +32,8 @@ impl<T: Real> Function<T> for Silu {
     fn at<S: Simd>(self, x: T::V<S>) -> [T::V<S>; 2] {
         let s = sigmoid::<S, T>(x);
         let y = x * s;
-        // s (1 + x (1 - s)) = s + y (1 - s)
-        [y, y.neg_mul_add(s, s + y)]
+        // s (1 + x (1 - s))
+        [y, y.mul_add(T::splat::<S>(T::ONE) - s, s)]
     }
 }
 
@@ -156,15 +156,52 @@ dispatch! {
     pub(crate) fn accumulate{T: Real}{T}(x: &[T], out: &mut [f64]) = add_wide
 }
 
+#[inline(always)]
+fn half_squares_of<S: Simd, T: Real>(x: &[T], dim: usize, out: &mut [f64]) {
+    for (row, out) in x.chunks_exact(dim).zip(out) {
+        let (groups, rest) = row.as_chunks::<LANES>();
+        let mut lanes = [0.0; LANES];
+        for group in groups {
+            for l in 0..LANES {
+                lanes[l] += group[l].to_f64() * group[l].to_f64();
+            }
+        }
+        let tail: f64 = rest.iter().map(|v| v.to_f64() * v.to_f64()).sum();
+        *out = 0.5 * (lanes.iter().sum::<f64>() + tail);
+    }
+}
+
+dispatch! {
+    /// `|x|^2 / 2` of every row.
+    pub(crate) fn half_squares{T: Real}{T}(x: &[T], dim: usize, out: &mut [f64]) = half_squares_of
+}
+
+#[inline(always)]
+fn add_all<S: Simd, T: Real>(x: &[T], out: &mut [T]) {
+    out.iter_mut().zip(x).for_each(|(out, x)| *out += *x);
+}
+
+dispatch! {
+    /// `out += x`, the gradient of the base measure.
+    pub(crate) fn add_base{T: Real}{T}(x: &[T], out: &mut [T]) = add_all
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use jarz::simd::Isa;
 
     fn exact(f: Activation, x: f64) -> (f64, f64) {
         let s = 1.0 / (1.0 + (-x).exp());
         match f {
             Activation::Silu => (x * s, s * (1.0 + x * (1.0 - s))),
-            Activation::LeakyRelu(leak) => if x > 0.0 { (x, 1.0) } else { (leak * x, leak) },
+            Activation::LeakyRelu(leak) => {
+                if x > 0.0 {
+                    (x, 1.0)
+                } else {
+                    (leak * x, leak)
+                }
+            }
             Activation::Softplus => (x.max(0.0) + (-x.abs()).exp().ln_1p(), s),
             Activation::Tanh => (x.tanh(), 1.0 - x.tanh().powi(2)),
         }
@@ -182,7 +219,11 @@ mod tests {
                     let (value, derivative) = exact(f, x[i].to_f64());
                     let off = (y[i].to_f64() - value).abs() / value.abs().max(1.0);
                     let slope_off = (slope[i].to_f64() - derivative).abs();
-                    assert!(off < 8.0 * unit && slope_off < 16.0 * unit, "{f:?} at {}: {off} {slope_off}", x[i]);
+                    assert!(
+                        off < 8.0 * unit && slope_off < 16.0 * unit,
+                        "{f:?} at {}: {off} {slope_off}",
+                        x[i]
+                    );
                 }
                 let first = first.get_or_insert((y.clone(), slope.clone()));
                 assert!(*first == (y, slope), "{f:?}: {isa:?} gives other bits");

@@ -1,14 +1,20 @@
 //! Networks as energies: an engine for blocks of walkers on the processor.
 
 mod architecture;
+mod base;
 mod conv;
+mod energy;
 mod error;
 mod functions;
+mod init;
 mod network;
 mod plan;
 mod product;
 mod tensor;
 
 pub use architecture::{Architecture, Layer, Shape, Weights};
+pub use base::{Base, BaseKind, Maps};
+pub use energy::{NetEnergy, NetWorkspace};
 pub use error::Error;
+pub use init::initial_params;
 pub use network::{Network, Workspace};

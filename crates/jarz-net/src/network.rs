@@ -57,7 +57,9 @@ impl<T: Real> Block<T> {
                 .ops
                 .iter()
                 .map(|op| match op {
-                    Op::Activate { dst, .. } => zeros(plan.tensors[*dst].places() * plan.tensors[*dst].channels),
+                    Op::Activate { dst, .. } => {
+                        zeros(plan.tensors[*dst].places() * plan.tensors[*dst].channels)
+                    }
                     _ => Vec::new(),
                 })
                 .collect(),
@@ -158,10 +160,19 @@ impl<T: Real> Network<T> {
                         activate(self.isa, *f, &values[*src][from..from + n], &mut out[to..to + n], slopes);
                     }
                 }
-                Op::Reshape { src, dst } => {
-                    reshape(&tensors[*src], false, &values[*src], &tensors[*dst], false, &mut out, count, false)
+                Op::Reshape { src, dst } => reshape(
+                    &tensors[*src],
+                    false,
+                    &values[*src],
+                    &tensors[*dst],
+                    false,
+                    &mut out,
+                    count,
+                    false,
+                ),
+                Op::Pool { src, dst, side } => {
+                    pool(&tensors[*src], &values[*src], &tensors[*dst], &mut out, *side, count)
                 }
-                Op::Pool { src, dst, side } => pool(&tensors[*src], &values[*src], &tensors[*dst], &mut out, *side, count),
                 Op::Add { src, other, dst } => {
                     for from in [(*src, false), (*other, true)] {
                         let rows = Rows::of(&tensors[from.0], false, &tensors[*dst], false, count);
@@ -195,7 +206,16 @@ impl<T: Real> Network<T> {
     fn backward_block(&self, outputs: &[T], to_input: bool, block: &mut Block<T>, scratch: &mut Scratch<T>) {
         let (tensors, count) = (&self.plan.tensors, block.count);
         let last = tensors.len() - 1;
-        reshape(&Tensor::new([1, 1, self.outputs()]), true, outputs, &tensors[last], true, &mut block.gradients[last], count, false);
+        reshape(
+            &Tensor::new([1, 1, self.outputs()]),
+            true,
+            outputs,
+            &tensors[last],
+            true,
+            &mut block.gradients[last],
+            count,
+            false,
+        );
         let mut packed = self.packed.iter().rev();
         let ops = self.plan.ops.iter().zip(&self.plan.adds).zip(&block.slopes).rev();
         for ((op, &add), slopes) in ops {
@@ -214,14 +234,29 @@ impl<T: Real> Network<T> {
                     if let Some(packed) = packed.next()
                         && (to_input || conv.src > 0)
                     {
-                        conv.backward(self.isa, packed, count, &tensors[at], add, gradient, &mut out, scratch);
+                        conv.backward(
+                            self.isa,
+                            packed,
+                            count,
+                            &tensors[at],
+                            add,
+                            gradient,
+                            &mut out,
+                            scratch,
+                        );
                     }
                 }
                 Op::Activate { dst, .. } => {
                     let rows = Rows::of(&tensors[*dst], true, &tensors[at], true, count);
                     for (i, (from, to)) in rows.starts().enumerate() {
                         let n = rows.len;
-                        products(self.isa, &gradient[from..from + n], &slopes[i * n..(i + 1) * n], add, &mut out[to..to + n]);
+                        products(
+                            self.isa,
+                            &gradient[from..from + n],
+                            &slopes[i * n..(i + 1) * n],
+                            add,
+                            &mut out[to..to + n],
+                        );
                     }
                 }
                 Op::Reshape { dst, .. } => {
@@ -234,14 +269,17 @@ impl<T: Real> Network<T> {
                     Rows::of(&tensors[*dst], true, &tensors[at], true, count).copy(gradient, &mut out, add);
                     let mut inner = std::mem::take(&mut block.gradients[*other]);
                     let gradient = &block.gradients[*dst];
-                    Rows::of(&tensors[*dst], true, &tensors[*other], true, count).copy(gradient, &mut inner, false);
+                    Rows::of(&tensors[*dst], true, &tensors[*other], true, count)
+                        .copy(gradient, &mut inner, false);
                     block.gradients[*other] = inner;
                 }
                 Op::Sum { dst, .. } => {
                     let t = &tensors[at];
                     for (i, row) in t.rows(count, true).enumerate() {
                         let g = gradient[tensors[*dst].row(i / t.height, 0, true)];
-                        out[row..row + t.row_len()].iter_mut().for_each(|o| *o = if add { *o + g } else { g });
+                        out[row..row + t.row_len()]
+                            .iter_mut()
+                            .for_each(|o| *o = if add { *o + g } else { g });
                     }
                 }
             }
@@ -368,7 +406,15 @@ fn pool<T: Real>(from: &Tensor, values: &[T], to: &Tensor, out: &mut [T], side: 
     }
 }
 
-fn unpool<T: Real>(from: &Tensor, gradient: &[T], to: &Tensor, out: &mut [T], side: usize, count: usize, add: bool) {
+fn unpool<T: Real>(
+    from: &Tensor,
+    gradient: &[T],
+    to: &Tensor,
+    out: &mut [T],
+    side: usize,
+    count: usize,
+    add: bool,
+) {
     let (c, share) = (to.channels, T::from_f64(1.0 / (side * side) as f64));
     for (i, row) in to.rows(count, true).enumerate() {
         let (n, y) = (i / to.height, i % to.height);

@@ -15,13 +15,31 @@ const BLOCK_BYTES: usize = 2 << 20;
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Conv(Box<Conv>),
-    Activate { src: usize, dst: usize, f: Activation },
+    Activate {
+        src: usize,
+        dst: usize,
+        f: Activation,
+    },
     /// Another shape for the same numbers.
-    Reshape { src: usize, dst: usize },
-    Pool { src: usize, dst: usize, side: usize },
+    Reshape {
+        src: usize,
+        dst: usize,
+    },
+    Pool {
+        src: usize,
+        dst: usize,
+        side: usize,
+    },
     /// `dst = src + other`.
-    Add { src: usize, other: usize, dst: usize },
-    Sum { src: usize, dst: usize },
+    Add {
+        src: usize,
+        other: usize,
+        dst: usize,
+    },
+    Sum {
+        src: usize,
+        dst: usize,
+    },
 }
 
 impl Op {
@@ -67,7 +85,11 @@ impl Plan {
                     _ => {
                         if let Some(src) = open.pop() {
                             let dst = tensors.len();
-                            tensors.push(Tensor::new([tensors[at].height, tensors[at].width, tensors[at].channels]));
+                            tensors.push(Tensor::new([
+                                tensors[at].height,
+                                tensors[at].width,
+                                tensors[at].channels,
+                            ]));
                             drafts.push(Err(Op::Add { src, other: at, dst }));
                             at = dst;
                         }
@@ -99,21 +121,31 @@ impl Plan {
         }
         for (weights, src, dst, stride, padding) in drafts.iter().flatten() {
             let sides = |t: &Tensor| [t.height, t.width, t.channels];
-            let margin = Conv::gradient_margin(weights, sides(&tensors[*src]), sides(&tensors[*dst]), *stride, *padding);
+            let margin = Conv::gradient_margin(
+                weights,
+                sides(&tensors[*src]),
+                sides(&tensors[*dst]),
+                *stride,
+                *padding,
+            );
             tensors[*dst].gradient_margin = margin;
             let src = &mut tensors[*src];
             src.margin = src.margin.max(*padding);
         }
         // Values, gradients and derivatives.
-        let numbers: usize = tensors.iter().map(|t| t.len() + t.gradient_len() + t.places() * t.channels).sum();
+        let numbers: usize =
+            tensors.iter().map(|t| t.len() + t.gradient_len() + t.places() * t.channels).sum();
         let block = BLOCK_BYTES / (numbers * number_bytes).max(1) / BLOCK.0 * BLOCK.0;
         let block = block.clamp(BLOCK.0, BLOCK.1);
         if tensors.iter().any(|t| t.len().max(t.gradient_len()) * block > u32::MAX as usize) {
-            return Err(Error::Architecture("a layer is too large: a block of images must stay below 2^32 numbers".into()));
+            return Err(Error::Architecture(
+                "a layer is too large: a block of images must stay below 2^32 numbers".into(),
+            ));
         }
         let make = |draft: Result<Draft, Op>| match draft {
             Ok((weights, src, dst, stride, padding)) => {
-                let conv = Conv::new(weights, (src, &tensors[src]), (dst, &tensors[dst]), stride, padding, block);
+                let conv =
+                    Conv::new(weights, (src, &tensors[src]), (dst, &tensors[dst]), stride, padding, block);
                 Op::Conv(Box::new(conv))
             }
             Err(op) => op,
@@ -142,7 +174,10 @@ fn adds(ops: &[Op], tensors: usize) -> Vec<bool> {
     for (i, op) in ops.iter().enumerate().rev() {
         let src = match op {
             Op::Conv(conv) => conv.src,
-            Op::Activate { src, .. } | Op::Reshape { src, .. } | Op::Pool { src, .. } | Op::Sum { src, .. } => *src,
+            Op::Activate { src, .. }
+            | Op::Reshape { src, .. }
+            | Op::Pool { src, .. }
+            | Op::Sum { src, .. } => *src,
             Op::Add { src, .. } => *src,
         };
         adds[i] = std::mem::replace(&mut written[src], true);
@@ -167,12 +202,17 @@ pub(crate) fn check_energy(architecture: &Architecture) -> Result<(), Error> {
             Layer::Softplus | Layer::Residual { .. } => {
                 let reason = "it must not come after the last conv2d or linear layer of an energy, whose weights are \
                               zero at the start so that the energy begins as zero";
-                return Err(Error::Layer { layer: format!("layers.{i} ({})", layer.name()), reason: reason.into() });
+                return Err(Error::Layer {
+                    layer: format!("layers.{i} ({})", layer.name()),
+                    reason: reason.into(),
+                });
             }
             _ => {}
         }
     }
-    Err(Error::Architecture("an energy needs at least one conv2d or linear layer outside residual blocks".into()))
+    Err(Error::Architecture(
+        "an energy needs at least one conv2d or linear layer outside residual blocks".into(),
+    ))
 }
 
 /// What a classifier needs: a vector of at least two numbers.

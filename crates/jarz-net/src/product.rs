@@ -261,8 +261,7 @@ mod tests {
                     Start::Present => c[to],
                 };
                 for k in 0..p.terms.len() {
-                    sum =
-                        p.a[(p.rows[i] + p.terms[k]) as usize].mul_add(b[k * p.columns + j], sum);
+                    sum = p.a[(p.rows[i] + p.terms[k]) as usize].mul_add(b[k * p.columns + j], sum);
                 }
                 c[to] = sum;
             }
@@ -282,7 +281,13 @@ mod tests {
                 pack(terms, columns, &mut panels, |k| &b[k * columns..(k + 1) * columns]);
                 for start in [Start::Zero, Start::Row(&bias), Start::Present] {
                     let p = Product {
-                        a: &a, rows: &row_at, terms: &term_at, b: &panels, columns, to: &to, start,
+                        a: &a,
+                        rows: &row_at,
+                        terms: &term_at,
+                        b: &panels,
+                        columns,
+                        to: &to,
+                        start,
                     };
                     let before = numbers::<T>(rows * (columns + 5), 4);
                     let mut expected = before.clone();
