@@ -2,6 +2,7 @@
 
 mod architecture;
 mod base;
+mod classifier;
 mod conv;
 mod energy;
 mod error;
@@ -11,10 +12,13 @@ mod network;
 mod plan;
 mod product;
 mod tensor;
+mod weights;
 
 pub use architecture::{Architecture, Layer, Shape, Weights};
 pub use base::{Base, BaseKind, Maps};
+pub use classifier::{Classifier, Training};
 pub use energy::{NetEnergy, NetWorkspace};
 pub use error::Error;
 pub use init::initial_params;
 pub use network::{Network, Workspace};
+pub use weights::Saved;

@@ -203,6 +203,14 @@ impl<T: Real> Network<T> {
         }
     }
 
+    /// As [`Network::backward`], where only the parameters' gradient is wanted.
+    pub fn backward_to_params(&self, outputs: &[T], workspace: &mut Workspace<T>) {
+        let rows = outputs.chunks(self.plan.block * self.outputs());
+        for (outputs, block) in rows.zip(&mut workspace.blocks) {
+            self.backward_block(outputs, false, block, &mut workspace.scratch);
+        }
+    }
+
     fn backward_block(&self, outputs: &[T], to_input: bool, block: &mut Block<T>, scratch: &mut Scratch<T>) {
         let (tensors, count) = (&self.plan.tensors, block.count);
         let last = tensors.len() - 1;
