@@ -2,12 +2,13 @@
 
 use crate::product::{Product, Start, multiply, pack, padded, panels};
 use crate::tensor::Tensor;
+use crate::tiles::Tiles;
 use crate::{architecture::Weights, functions};
 use jarz::Real;
 use jarz::simd::{Isa, LANES};
 
-/// Channels of the input from which on its gradient is gathered with one channel per vector lane; fewer would leave lanes empty.
-const GATHER: usize = 8;
+/// Channels of the input from which on its gradient is found with one channel per vector lane; fewer would leave lanes empty.
+const LANE_CHANNELS: usize = 8;
 /// Positions that a weight gradient adds up at a time: their gradients stay in the fastest cache.
 const POSITIONS: usize = 64;
 
@@ -17,8 +18,6 @@ pub(crate) struct Conv {
     pub src: usize,
     pub dst: usize,
     pub weights: Weights,
-    stride: usize,
-    padding: usize,
     /// Positions of the output per image.
     positions: usize,
     /// Where the patch of each position begins in the input.
@@ -33,13 +32,13 @@ pub(crate) struct Conv {
     back: Back,
 }
 
-/// How the gradient in the input is found.
+/// How the gradient in the input is found: products over the outputs that a position reaches.
 #[derive(Clone, Debug)]
 enum Back {
-    /// Input positions grouped by the kernel places that reach them: one product each.
-    Gather(Vec<Phase>),
-    /// Gradients of whole patches, added where they overlap.
-    Scatter { channels: Vec<u32>, patches: Vec<u32> },
+    /// Many channels: one per vector lane. Positions are grouped by the kernel places that reach them, one product each.
+    Phases(Vec<Phase>),
+    /// Few channels: a tile of positions and channels takes the lanes.
+    Tiles(Tiles),
 }
 
 /// Input positions with the same remainder modulo the stride.
@@ -65,10 +64,8 @@ pub(crate) struct Packed<T> {
 /// Memory shared by all layers.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Scratch<T> {
-    /// Gradients of patches, or scaled gradients of outputs.
+    /// Tiles of a gradient, or scaled gradients of outputs.
     pub patches: Vec<T>,
-    /// One image with padding.
-    pub image: Vec<T>,
     /// Gradient of one layer's weights and bias.
     pub weights: Vec<T>,
     pub bias: Vec<T>,
@@ -90,16 +87,16 @@ fn reaches(inputs: usize, outputs: usize, kernel: usize, stride: usize, padding:
 impl Conv {
     /// Zeros needed around the gradient of the output.
     pub fn gradient_margin(
-        weights: &Weights,
+        kernel: usize,
         src: [usize; 3],
         dst: [usize; 3],
         stride: usize,
         padding: usize,
     ) -> usize {
-        if src[2] < GATHER {
-            return 0;
+        if src[2] < LANE_CHANNELS {
+            return Tiles::margin(kernel, src, dst, stride, padding);
         }
-        let along = |d: usize| reaches(src[d], dst[d], weights.kernel, stride, padding);
+        let along = |d: usize| reaches(src[d], dst[d], kernel, stride, padding);
         along(0).max(along(1))
     }
 
@@ -124,18 +121,15 @@ impl Conv {
         let row = from.width_all() * from.channels;
         let run = kernel * from.channels;
         let taps = (0..kernel * run).map(|k| (k / run * row + k % run) as u32).collect();
-        let back = match from.channels < GATHER {
-            true => Back::Scatter {
-                channels: (0..to.channels as u32).collect(),
-                patches: (0..(block * to.places()) as u32).map(|i| i * (kernel * run) as u32).collect(),
-            },
-            false => Back::Gather(phases(kernel, from, to, stride, padding, block)),
+        let back = match from.channels < LANE_CHANNELS {
+            true => Back::Tiles(Tiles::new(kernel, from, to, stride, padding, block)),
+            false => Back::Phases(phases(kernel, from, to, stride, padding, block)),
         };
         let wide = padded(to.channels);
         let rows = (0..kernel * run).map(|k| (k * wide) as u32).collect();
         let (positions, to_gradient) = (to.places(), to.table(block, true));
         let to = to.table(block, false);
-        Conv { src, dst, weights, stride, padding, positions, patches, taps, to, to_gradient, rows, back }
+        Conv { src, dst, weights, positions, patches, taps, to, to_gradient, rows, back }
     }
 
     /// Arranges weights (kernel row, kernel column, input, output) and bias.
@@ -159,7 +153,7 @@ impl Conv {
             }
         }
         match &self.back {
-            Back::Gather(phases) => {
+            Back::Phases(phases) => {
                 packed.back.resize_with(phases.len(), Vec::new);
                 for (phase, out) in phases.iter().zip(&mut packed.back) {
                     let row = |k: usize| {
@@ -170,14 +164,9 @@ impl Conv {
                     pack(phase.terms.len(), w.inputs, out, row);
                 }
             }
-            Back::Scatter { .. } => {
+            Back::Tiles(tiles) => {
                 packed.back.resize_with(1, Vec::new);
-                let taps = self.taps.len();
-                let mut rows = vec![T::ZERO; w.count()];
-                for (k, row) in weights.chunks_exact(w.outputs).enumerate() {
-                    row.iter().enumerate().for_each(|(o, &v)| rows[o * taps + k] = v);
-                }
-                pack(w.outputs, taps, &mut packed.back[0], |o| &rows[o * taps..(o + 1) * taps]);
+                tiles.pack(w, &turned, &mut packed.back[0]);
             }
         }
     }
@@ -210,7 +199,7 @@ impl Conv {
         scratch: &mut Scratch<T>,
     ) {
         match &self.back {
-            Back::Gather(phases) => {
+            Back::Phases(phases) => {
                 for (phase, b) in phases.iter().zip(&packed.back) {
                     let rows = phase.rows.len() / (self.patches.len() / self.positions) * count;
                     let product = Product {
@@ -225,54 +214,9 @@ impl Conv {
                     multiply(isa, product, out);
                 }
             }
-            Back::Scatter { channels, patches } => {
-                let (positions, taps) = (count * self.positions, self.taps.len());
-                fit(&mut scratch.patches, positions * taps);
-                let product = Product {
-                    a: gradient,
-                    rows: &self.to_gradient[..positions],
-                    terms: channels,
-                    b: &packed.back[0],
-                    columns: taps,
-                    to: &patches[..positions],
-                    start: Start::Zero,
-                };
-                multiply(isa, product, &mut scratch.patches);
-                let Scratch { patches, image, .. } = scratch;
-                for n in 0..count {
-                    let of_image = &patches[n * self.positions * taps..(n + 1) * self.positions * taps];
-                    self.overlap(
-                        from,
-                        of_image,
-                        image,
-                        add,
-                        &mut out[n * from.gradient_len()..(n + 1) * from.gradient_len()],
-                    );
-                }
-            }
-        }
-    }
-
-    /// Adds the patches of one image where they overlap.
-    fn overlap<T: Real>(&self, from: &Tensor, patches: &[T], image: &mut Vec<T>, add: bool, out: &mut [T]) {
-        let (kernel, c) = (self.weights.kernel, from.channels);
-        let (run, wide) = (kernel * c, (from.width + 2 * self.padding) * c);
-        image.clear();
-        image.resize((from.height + 2 * self.padding) * wide, T::ZERO);
-        let columns = (wide / c - kernel) / self.stride + 1;
-        for (place, patch) in patches.chunks_exact(kernel * run).enumerate() {
-            let corner = place / columns * self.stride * wide + place % columns * self.stride * c;
-            for y in 0..kernel {
-                let row = &mut image[corner + y * wide..][..run];
-                row.iter_mut().zip(&patch[y * run..(y + 1) * run]).for_each(|(r, p)| *r += *p);
-            }
-        }
-        for y in 0..from.height {
-            let inner = &image[(y + self.padding) * wide + self.padding * c..][..from.width * c];
-            let to = &mut out[from.row(0, y, true)..][..inner.len()];
-            match add {
-                true => to.iter_mut().zip(inner).for_each(|(t, i)| *t += *i),
-                false => to.copy_from_slice(inner),
+            Back::Tiles(tiles) => {
+                let b = &packed.back[0];
+                tiles.backward(isa, b, count, from, add, gradient, out, &mut scratch.patches)
             }
         }
     }
@@ -289,30 +233,30 @@ impl Conv {
     ) {
         let (w, wide) = (&self.weights, padded(self.weights.outputs));
         let Scratch { patches, weights, bias, .. } = scratch;
-        weights.clear();
-        weights.resize(self.taps.len() * wide, T::ZERO);
+        fit(weights, self.taps.len() * wide);
+        let weights = &mut weights[..self.taps.len() * wide];
         bias.clear();
         bias.resize(wide, T::ZERO);
         let images = POSITIONS.div_ceil(self.positions);
         for first in (0..p.len()).step_by(images) {
-            let last = p.len().min(first + images);
-            let terms = first * self.positions..last * self.positions;
+            let p = &p[first..p.len().min(first + images)];
+            let terms = first * self.positions..(first + p.len()) * self.positions;
             fit(patches, terms.len() * wide);
             for (from, width) in panels(w.outputs) {
                 let (from, width) = (from * LANES, width * LANES);
                 let columns = width.min(w.outputs - from);
-                for (row, at) in terms.clone().enumerate() {
-                    let there = self.to_gradient[at] as usize + from;
-                    let scaled = &mut patches[terms.len() * from + row * width..][..width];
-                    scaled[columns..].fill(T::ZERO);
-                    functions::scaled(
-                        isa,
-                        &gradient[there..there + columns],
-                        p[at / self.positions],
-                        scaled,
-                        &mut bias[from..],
-                    );
-                }
+                let scaled = &mut patches[terms.len() * from..][..terms.len() * width];
+                let rows = &self.to_gradient[terms.clone()];
+                functions::scale_rows(
+                    isa,
+                    &gradient[from..],
+                    rows,
+                    p,
+                    columns,
+                    width,
+                    scaled,
+                    &mut bias[from..from + width],
+                );
             }
             let product = Product {
                 a: src,
@@ -321,7 +265,7 @@ impl Conv {
                 b: &patches[..terms.len() * wide],
                 columns: wide,
                 to: &self.rows,
-                start: Start::Present,
+                start: if first == 0 { Start::Zero } else { Start::Present },
             };
             multiply(isa, product, weights);
         }
@@ -337,7 +281,7 @@ impl Conv {
     }
 }
 
-fn fit<T: Real>(buffer: &mut Vec<T>, len: usize) {
+pub(crate) fn fit<T: Real>(buffer: &mut Vec<T>, len: usize) {
     if buffer.len() < len {
         buffer.resize(len, T::ZERO);
     }

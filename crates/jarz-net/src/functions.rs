@@ -131,17 +131,34 @@ dispatch! {
 }
 
 #[inline(always)]
-fn scale_and_sum<S: Simd, T: Real>(x: &[T], by: T, out: &mut [T], sum: &mut [T]) {
-    let (out, sum) = (&mut out[..x.len()], &mut sum[..x.len()]);
-    for i in 0..x.len() {
-        out[i] = by * x[i];
-        sum[i] += out[i];
+fn scale_and_sum<S: Simd, T: Real>(
+    x: &[T],
+    rows: &[u32],
+    p: &[T],
+    columns: usize,
+    width: usize,
+    out: &mut [T],
+    sum: &mut [T],
+) {
+    let each = rows.len() / p.len();
+    let sum = &mut sum[..columns];
+    for (i, (&row, out)) in rows.iter().zip(out.chunks_exact_mut(width)).enumerate() {
+        let (by, x) = (p[i / each], &x[row as usize..][..columns]);
+        let (out, rest) = out.split_at_mut(columns);
+        for j in 0..columns {
+            out[j] = by * x[j];
+            sum[j] += out[j];
+        }
+        rest.fill(T::ZERO);
     }
 }
 
 dispatch! {
-    /// `out = by x`, and `sum += out`.
-    pub(crate) fn scaled{T: Real}{T}(x: &[T], by: T, out: &mut [T], sum: &mut [T]) = scale_and_sum
+    /// Rows of `columns` numbers, from where `rows` says, times the `p` of their image (equally many rows each), to rows of `width`
+    /// numbers that zeros fill up; and their sum.
+    pub(crate) fn scale_rows{T: Real}{T}(
+        x: &[T], rows: &[u32], p: &[T], columns: usize, width: usize, out: &mut [T], sum: &mut [T]
+    ) = scale_and_sum
 }
 
 #[inline(always)]

@@ -12,6 +12,7 @@ mod network;
 mod plan;
 mod product;
 mod tensor;
+mod tiles;
 mod weights;
 
 pub use architecture::{Architecture, Layer, Shape, Weights};

@@ -9,7 +9,7 @@ use crate::tensor::Tensor;
 /// Images that a block has at least and at most.
 const BLOCK: (usize, usize) = (8, 64);
 /// Bytes of a block: it should stay in the second-level cache.
-const BLOCK_BYTES: usize = 2 << 20;
+const BLOCK_BYTES: usize = 4 << 20;
 
 /// An operation. What goes in and what comes out are numbers of tensors.
 #[derive(Clone, Debug)]
@@ -85,11 +85,7 @@ impl Plan {
                     _ => {
                         if let Some(src) = open.pop() {
                             let dst = tensors.len();
-                            tensors.push(Tensor::new([
-                                tensors[at].height,
-                                tensors[at].width,
-                                tensors[at].channels,
-                            ]));
+                            tensors.push(Tensor::new(tensors[at].sides()));
                             drafts.push(Err(Op::Add { src, other: at, dst }));
                             at = dst;
                         }
@@ -120,11 +116,10 @@ impl Plan {
             return Err(Error::Architecture("the network has no layers".into()));
         }
         for (weights, src, dst, stride, padding) in drafts.iter().flatten() {
-            let sides = |t: &Tensor| [t.height, t.width, t.channels];
             let margin = Conv::gradient_margin(
-                weights,
-                sides(&tensors[*src]),
-                sides(&tensors[*dst]),
+                weights.kernel,
+                tensors[*src].sides(),
+                tensors[*dst].sides(),
                 *stride,
                 *padding,
             );

@@ -16,6 +16,11 @@ impl Tensor {
         Tensor { height, width, channels, margin: 0, gradient_margin: 0 }
     }
 
+    /// Height, width, channels.
+    pub fn sides(&self) -> [usize; 3] {
+        [self.height, self.width, self.channels]
+    }
+
     /// Positions per image.
     pub fn places(&self) -> usize {
         self.height * self.width
