@@ -40,8 +40,7 @@ impl Saved {
         let mut arrays: BTreeMap<String, (Vec<usize>, Vec<u8>)> = BTreeMap::new();
         let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         for w in self.architecture.weights()? {
-            let mut turned = vec![0.0; w.count()];
-            places(&w).enumerate().for_each(|(there, here)| turned[there] = self.params[w.first + here]);
+            let turned: Vec<f64> = places(&w).map(|here| self.params[w.first + here]).collect();
             let bias = &self.params[w.first + w.count()..w.first + w.count() + w.outputs];
             arrays.insert(format!("{}.weight", w.name), (shape(&w), bytes(&turned)));
             arrays.insert(format!("{}.bias", w.name), (vec![w.outputs], bytes(bias)));
@@ -85,6 +84,18 @@ impl Saved {
         };
         let (params, base) = (file.params(&architecture)?, file.base()?);
         Ok(Saved { architecture, params, base })
+    }
+
+    /// Numbers that go with the parameters (say, their gradient) in the order of the file: layer by layer, weights and then bias, as PyTorch
+    /// keeps them.
+    pub fn in_file_order(architecture: &Architecture, values: &[f64]) -> Result<Vec<f64>, Error> {
+        exchangeable(architecture)?;
+        let mut out = Vec::with_capacity(values.len());
+        for w in architecture.weights()? {
+            out.extend(places(&w).map(|here| values[w.first + here]));
+            out.extend_from_slice(&values[w.first + w.count()..][..w.outputs]);
+        }
+        Ok(out)
     }
 
     /// Reads the weights of a known architecture, for instance `safetensors.torch.save_file(model.state_dict(), path)`.
