@@ -173,7 +173,7 @@ impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
             moves: 0,
             random,
             draws: Draws::default(),
-            layout: Layout::new(n, dim * size_of::<T>()),
+            layout: Layout::new(energy, n),
             workers: Workers::new(settings.threads)?,
         };
         let tally = ensemble.each_block(|block, tally, s| {
