@@ -2,28 +2,8 @@
 
 mod common;
 
-use common::{Jarz, text};
+use common::{Jarz, SMALL, text};
 use serde_json::Value;
-
-const MIXTURE: &str = r#"
-seed = 3
-[model]
-kind = "mixture"
-modes = 2
-[data]
-kind = "mixture"
-points = 1000
-dim = 3
-means = [[-3.0], [2.0]]
-masses = [0.25, 0.75]
-[optimizer]
-rates = { mean = 0.02, log_mass = 0.1 }
-frozen = ["log_mass.0"]
-[walkers]
-count = 500
-[run]
-iterations = 300
-"#;
 
 fn number(value: &Value) -> f64 {
     value.as_f64().unwrap()
@@ -33,7 +13,7 @@ fn number(value: &Value) -> f64 {
 #[test]
 fn a_mixture_is_judged_like_its_closed_form() {
     let j = Jarz::new();
-    j.write("mixture.toml", MIXTURE);
+    j.write("mixture.toml", SMALL);
     for (run, algorithm) in [("weighted", "jarzynski"), ("pcd", "pcd")] {
         let kind = format!("algorithm.kind=\"{algorithm}\"");
         j.ok(&["train", "mixture.toml", "--quiet", "--out", run, "--set", &kind]);

@@ -24,7 +24,9 @@ mod train;
 pub use calibrate::{Timing, calibrate};
 pub use config::{Config, ConfigError};
 pub use error::RunError;
-pub use evaluate::{Classes, EvaluateRequest, Evaluation, Judgement, evaluate, judge};
+pub use evaluate::{
+    AnnealingReport, Classes, EvaluateRequest, Evaluation, Judgement, Progress, TraceRow, evaluate, judge,
+};
 pub use folder::{RunFolder, is_run, read_config};
 pub use follow::{DamagedLine, MetricsReader, read_metrics};
 pub use metrics::Row;

@@ -1,6 +1,7 @@
 //! The walkers of an annealing. What is cached of them is the model's energy and gradient and the base's energy, so that `U_t` is known for every
 //! `t` and a move costs one evaluation of the model.
 
+use super::moves::{Block, Move, Scratch, Tally};
 use super::{AnnealingError, BaseMeasure, Settings};
 use crate::energy::Energy;
 use crate::kernel::{propose, reverse};
@@ -16,125 +17,6 @@ use crate::weights::{WeightSums, normalise};
 const TRIED: usize = 256;
 /// Number of the first of those tries: beyond all moves.
 const TRIES_FROM: u64 = 1 << 40;
-
-/// Deliberate mistakes, for tests that must notice them.
-#[cfg(test)]
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub(crate) struct Faults {
-    /// Every proposal is taken.
-    pub always_accept: bool,
-    /// Weights gain `+(t' - t) f`.
-    pub wrong_sign: bool,
-    /// Moves belong to the `t` before.
-    pub late_moves: bool,
-    /// Resampling forgets what is cached.
-    pub stale_caches: bool,
-}
-
-/// Memory of one thread for a block.
-#[derive(Default)]
-pub(super) struct Scratch<T, W> {
-    energy: W,
-    noise: Vec<T>,
-    y: Vec<T>,
-    g_y: Vec<T>,
-    drift: Vec<T>,
-    displacement: Vec<T>,
-    u_y: Vec<f64>,
-    b_y: Vec<f64>,
-    forward: Vec<f64>,
-    backward: Vec<f64>,
-}
-
-impl<T: Real, W> Scratch<T, W> {
-    fn fit(&mut self, rows: usize, dim: usize) {
-        self.noise.resize(rows * T::noise_stride(dim), T::ZERO);
-        for buffer in [&mut self.y, &mut self.g_y, &mut self.drift, &mut self.displacement] {
-            buffer.resize(rows * dim, T::ZERO);
-        }
-        for buffer in [&mut self.u_y, &mut self.b_y, &mut self.forward, &mut self.backward] {
-            buffer.resize(rows, 0.0);
-        }
-    }
-}
-
-/// Sums of one chunk.
-#[derive(Clone, Copy, Default)]
-struct Tally {
-    accepted: f64,
-    bad: Option<u64>,
-}
-
-/// A block of walkers: positions, the model's gradients and energies, the base's energies.
-struct Block<'a, T> {
-    first: u64,
-    x: &'a mut [T],
-    g: &'a mut [T],
-    u: &'a mut [f64],
-    b: &'a mut [f64],
-}
-
-/// One move at `t`.
-struct Move<'a, T, E> {
-    energy: &'a E,
-    base: &'a dyn BaseMeasure<T>,
-    random: Random,
-    number: u64,
-    t: f64,
-    h: f64,
-    #[cfg(test)]
-    faults: Faults,
-}
-
-impl<T: Real, E: Energy<T>> Move<'_, T, E> {
-    /// MALA for `U_t = (1 - t) base + t U`.
-    fn mala(&self, block: Block<'_, T>, tally: &mut Tally, s: &mut Scratch<T, E::Workspace>) {
-        let (n, dim, h) = (block.u.len(), self.energy.dim(), self.h);
-        s.fit(n, dim);
-        let ids = WalkerIds::From(block.first);
-        self.random.normal_rows(self.number, Purpose::AnnealNoise, ids, dim, &mut s.noise);
-        self.base.energy_and_gradient(block.x, &mut s.b_y, &mut s.drift);
-        self.mix(block.g, &mut s.drift);
-        s.y.copy_from_slice(block.x);
-        let scale = (2.0 * h).sqrt();
-        propose(&mut s.y, &s.drift, &s.noise, dim, h, scale, None, &mut s.displacement, &mut s.forward);
-        self.energy.energy_and_gradient(&s.y, &mut s.u_y, &mut s.g_y, &mut s.energy);
-        self.base.energy_and_gradient(&s.y, &mut s.b_y, &mut s.drift);
-        self.mix(&s.g_y, &mut s.drift);
-        reverse(&s.displacement, &s.drift, dim, h, None, &mut s.backward);
-        for i in 0..n {
-            let (before, after) = (self.at(block.b[i], block.u[i]), self.at(s.b_y[i], s.u_y[i]));
-            let log_ratio = (before + s.forward[i]) - (after + s.backward[i]);
-            // A proposal where the energy is not a number is refused.
-            let log_ratio = if log_ratio.is_nan() { f64::NEG_INFINITY } else { log_ratio };
-            tally.accepted += log_ratio.exp().min(1.0);
-            let id = block.first + i as u64;
-            let taken = self.random.uniform(self.number, id, Purpose::AnnealAccept).ln() < log_ratio;
-            #[cfg(test)]
-            let taken = taken || self.faults.always_accept;
-            if taken {
-                let row = i * dim..(i + 1) * dim;
-                block.x[row.clone()].copy_from_slice(&s.y[row.clone()]);
-                block.g[row.clone()].copy_from_slice(&s.g_y[row]);
-                (block.u[i], block.b[i]) = (s.u_y[i], s.b_y[i]);
-                if !s.u_y[i].is_finite() && tally.bad.is_none() {
-                    tally.bad = Some(id);
-                }
-            }
-        }
-    }
-
-    /// `U_t` from the energies of base and model.
-    fn at(&self, base: f64, model: f64) -> f64 {
-        (1.0 - self.t) * base + self.t * model
-    }
-
-    /// The gradient of `U_t` from that of the model and, in `drift`, that of the base.
-    fn mix(&self, model: &[T], drift: &mut [T]) {
-        let (base_share, model_share) = (T::from_f64(1.0 - self.t), T::from_f64(self.t));
-        drift.iter_mut().zip(model).for_each(|(d, g)| *d = base_share * *d + model_share * *g);
-    }
-}
 
 /// Weighted walkers on their way from the base to the model.
 pub(super) struct Ensemble<'a, T: Real, E: Energy<T>> {

@@ -31,6 +31,7 @@ mod base;
 mod ensemble;
 mod error;
 mod ladder;
+mod moves;
 mod outcome;
 mod settings;
 

@@ -30,7 +30,7 @@ pub struct Settings {
     /// Threads; 0 means one per core. Results do not depend on it.
     pub threads: usize,
     #[cfg(test)]
-    pub(crate) faults: super::ensemble::Faults,
+    pub(crate) faults: super::moves::Faults,
 }
 
 impl Default for Settings {

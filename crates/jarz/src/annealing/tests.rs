@@ -3,7 +3,7 @@
 //!
 //! False-alarm rate: a standard normal exceeds 5.5 with probability 3.8e-8; 60 comparisons make 3e-6. The mutations must exceed the same limit.
 
-use super::ensemble::Faults;
+use super::moves::Faults;
 use super::*;
 use crate::energy::Mixture;
 use crate::resampling::Scheme;
