@@ -45,28 +45,28 @@ fn settings(scheme: Scheme, moves: u32, h: f64, faults: Faults) -> Settings {
 }
 
 /// `Z_hat / Z` times (1, means, second moments) of one small ensemble.
-fn estimate(settings: &Settings, seed: u64) -> [f64; 6] {
+fn estimate(settings: &Settings, seed: u64) -> ([f64; 6], u64) {
     let (model, base) = (model(), GaussianBase::new(vec![0.1, 0.0], vec![1.4, 1.2]).unwrap());
     let settings = Settings { seed, ..settings.clone() };
     let found = anneal::<f64, _>(&model, &base, &settings, &mut |_| ControlFlow::Continue(())).unwrap();
-    assert!(found.walkers.resamplings() > 0, "the threshold must be high enough to resample");
     let ratio = (found.log_z.value - Energy::<f64>::exact(&model).unwrap().log_z()).exp();
     let mut out = [ratio, 0.0, 0.0, 0.0, 0.0, 0.0];
     for (p, x) in found.weights.iter().zip(found.walkers.positions().chunks(2)) {
         let terms = [x[0], x[1], x[0] * x[0], x[0] * x[1], x[1] * x[1]];
         (0..5).for_each(|j| out[j + 1] += ratio * p * terms[j]);
     }
-    out
+    (out, found.walkers.resamplings())
 }
 
 /// The largest deviation from the truth, in standard errors. Weights so wild that `Z_hat / Z` is not known to 5 % count as infinitely far off.
 fn worst(settings: &Settings) -> f64 {
     let runs: Vec<_> = (0..ENSEMBLES).into_par_iter().map(|r| estimate(settings, 300 + r)).collect();
+    assert!(runs.iter().map(|(_, resamplings)| resamplings).sum::<u64>() > 0);
     let n = ENSEMBLES as f64;
     let truth = truth();
     let score = |j: usize| {
-        let mean = runs.iter().map(|v| v[j]).sum::<f64>() / n;
-        let error = (runs.iter().map(|v| (v[j] - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt();
+        let mean = runs.iter().map(|(v, _)| v[j]).sum::<f64>() / n;
+        let error = (runs.iter().map(|(v, _)| (v[j] - mean).powi(2)).sum::<f64>() / (n - 1.0) / n).sqrt();
         let expected = if j == 0 { 1.0 } else { truth[j - 1] };
         if (j == 0 && error > 0.05) || !mean.is_finite() {
             f64::INFINITY
