@@ -230,8 +230,12 @@ fn choices(axis: &Axis) -> Vec<Choice> {
 /// Results are masses, means and KL divergences: data and model must have them.
 fn check_mixtures(config: &Config, origin: &str) -> Result<(), ExperimentError> {
     let reason = match (&config.data, &config.model) {
-        (DataConfig::File { .. }, _) => "an experiment needs data.kind = \"mixture\", whose truth is known",
-        (_, ModelConfig::Gaussian { .. }) => "an experiment needs model.kind = \"mixture\"",
+        (DataConfig::File { .. } | DataConfig::Images(_), _) => {
+            "an experiment needs data.kind = \"mixture\", whose truth is known"
+        }
+        (_, ModelConfig::Gaussian { .. } | ModelConfig::Network(_)) => {
+            "an experiment needs model.kind = \"mixture\""
+        }
         (DataConfig::Mixture { means, .. }, ModelConfig::Mixture { modes, .. }) if *modes < means.len() => {
             "the model needs at least as many modes as the data"
         }

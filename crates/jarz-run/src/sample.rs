@@ -181,12 +181,16 @@ impl TrainedJob for Draw<'_> {
         }
         let p = normalise(walkers.log_weights());
         let picks = scheme.ancestors(&p, n, &random, 1, Purpose::Draw);
+        let mut rows = walkers.positions().to_vec();
+        if let Some(coordinates) = energy.coordinates() {
+            coordinates.to_data(walkers.positions(), &mut rows);
+        }
         let wide = |x: &[T]| x.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
-        let at = |i: &u64| wide(&walkers.positions()[*i as usize * dim..(*i as usize + 1) * dim]);
+        let at = |i: &u64| wide(&rows[*i as usize * dim..(*i as usize + 1) * dim]);
         Ok(Samples {
             dim,
             equal: picks.iter().flat_map(at).collect(),
-            positions: wide(walkers.positions()),
+            positions: wide(&rows),
             log_weights: walkers.log_weights().to_vec(),
             ess,
             steps,
@@ -225,6 +229,15 @@ impl TrainedJob for Evaluate<'_> {
                 T::NAME
             ))
         })?;
+        let (data, volume) = match trainer.energy().coordinates() {
+            Some(coordinates) => {
+                let mut z = data.values().to_vec();
+                coordinates.to_walkers(data.values(), &mut z);
+                let far = || RunError::Impossible("the points are too far from the model's data".into());
+                (Dataset::new(dim, z).ok_or_else(far)?, coordinates.log_det())
+            }
+            None => (data, 0.0),
+        };
         let energy = trainer.mean_energy(&data)?;
         let estimates = trainer.estimates()?;
         let (log_z, error) = (estimates.log_z.map(|z| z.value), estimates.log_z.and_then(|z| z.std_error));
@@ -235,9 +248,9 @@ impl TrainedJob for Evaluate<'_> {
             mean_energy_std_error: energy.std_error,
             log_z,
             log_z_std_error: error,
-            cross_entropy: log_z.map(|z| z + energy.value),
+            cross_entropy: log_z.map(|z| z + energy.value + volume),
             cross_entropy_std_error: add_errors(error, energy.std_error),
-            cross_entropy_exact: estimates.log_z_exact.map(|z| z + energy.value),
+            cross_entropy_exact: estimates.log_z_exact.map(|z| z + energy.value + volume),
             cross_entropy_exact_std_error: estimates.log_z_exact.and(energy.std_error),
         })
     }
