@@ -1,5 +1,6 @@
 //! Resampling of a million walkers against `particles`.
 
+use jarz::resampling::Draws;
 use jarz::{Purpose, Random, Scheme};
 use jarz_data::{ReadOptions, read_table, write_npy_f64};
 use serde_json::json;
@@ -28,8 +29,15 @@ fn weights() -> Vec<f64> {
     raw.iter().map(|w| w / total).collect()
 }
 
-fn ancestors(scheme: Scheme, weights: &[f64], random: &Random, step: u64) -> Vec<u64> {
-    scheme.ancestors(weights, weights.len(), random, step, Purpose::User)
+/// As the sampler draws them: with memory that is reused.
+fn ancestors<'a>(
+    scheme: Scheme,
+    weights: &[f64],
+    random: &Random,
+    step: u64,
+    draws: &'a mut Draws,
+) -> &'a [u64] {
+    scheme.ancestors_in(weights, weights.len(), random, step, Purpose::User, draws)
 }
 
 /// All schemes, against a peer if there is one.
@@ -50,11 +58,11 @@ pub fn compare(
     for scheme in Scheme::ALL {
         let work = format!("d:{}", scheme.name());
         eprintln!("{work}, resampling of {WALKERS} walkers");
-        let mut step = 0;
+        let (mut step, mut draws) = (0, Draws::default());
         let mut ours = || {
             time_calls(effort.least, || {
                 step += 1;
-                std::hint::black_box(ancestors(scheme, &weights, &random, step));
+                std::hint::black_box(ancestors(scheme, &weights, &random, step, &mut draws));
             })
         };
         let admitted = match peer.as_deref_mut() {
@@ -92,7 +100,8 @@ fn check(peer: &mut Peer, folder: &Path, scheme: Scheme, weights: &[f64]) -> Res
     peer.ask(&json!({"do": "setup", "folder": folder, "scheme": scheme.name()}))?;
     peer.ask(&json!({"do": "check", "steps": 1}))?;
     let theirs = read_table(folder.join("answer.npy"), &ReadOptions::default())?.values;
-    let ours = ancestors(scheme, weights, &random(), 0);
+    let mut draws = Draws::default();
+    let ours = ancestors(scheme, weights, &random(), 0, &mut draws);
     let differ = |what: String| Err(BenchError::Differs { peer: peer.name.clone(), what });
     if ours.len() != theirs.len() {
         return differ(format!("{} ancestors instead of {}", theirs.len(), ours.len()));

@@ -17,7 +17,7 @@ const MIN_CHUNKS: usize = 16;
 /// Numbers in the sums of all chunks, one per parameter and chunk: they are merged one after the other.
 const CHUNK_NUMBERS: usize = 1 << 20;
 /// Bytes of one array of a block: small enough for a few arrays to stay in cache.
-const BLOCK_BYTES: usize = 16 * 1024;
+const BLOCK_BYTES: usize = 32 * 1024;
 
 /// How rows are cut: blocks stay in cache, chunks are the units of parallel work and of summation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Random numbers addressed by (seed, step, walker, purpose): the number a walker gets does not depend
 //! on how many threads or machines share the work, nor on what was drawn before.
 //!
-//! The generator is Philox4x32-10 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
+//! The generator is Philox4x32-7 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
 //! 1, 2, 3", SC 2011): a keyed bijection of 128-bit counters. The key is the seed, the counter is
 //! the address. Normals come from the Box-Muller transform.
 
@@ -11,6 +11,7 @@ pub(crate) mod philox;
 
 use crate::real::{Real, WalkerIds};
 use crate::simd::Isa;
+pub(crate) use philox::ROUNDS;
 pub use philox::philox4x32;
 
 /// What a random number is for; part of its address, so that no two uses share a number.
@@ -41,6 +42,12 @@ pub enum Purpose {
     DataMode = 10,
     /// Equal-weight samples drawn on demand.
     Draw = 11,
+    /// Data with rounded values: the uniform that spreads them.
+    Dequantise = 20,
+    /// Gaussian noise on data.
+    DataNoise = 21,
+    /// Which data points are held out.
+    DataSplit = 22,
     /// Free for the user's own code.
     User = 255,
 }
@@ -90,7 +97,7 @@ impl Random {
     #[inline]
     pub fn words(&self, step: u64, walker: u64, purpose: Purpose, block: u32) -> [u32; 4] {
         let key = self.key(step, purpose);
-        philox4x32::<10>(key.counter(walker, block), key.seed)
+        philox4x32::<ROUNDS>(key.counter(walker, block), key.seed)
     }
 
     /// A uniform in (0, 1), 53 bits.

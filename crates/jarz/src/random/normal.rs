@@ -5,7 +5,7 @@
 
 use super::Key;
 use super::math::{ln_f64, minus_two_ln_f32, sin_cos_f32, sin_cos_f64};
-use super::philox::{Panel, philox_panel};
+use super::philox::{Panel, philox_panels};
 use crate::real::{Real, WalkerIds};
 use crate::simd::{LANES, Simd, Vector, Words, dispatch};
 
@@ -156,7 +156,8 @@ fn one_row<S: Simd, T: Real>(key: &Key, walker: u64, out: &mut [T]) {
     let at: [usize; LANES] = std::array::from_fn(|l| l * per);
     for (group, out) in out.chunks_mut(LANES * per).enumerate() {
         let block = S::W::splat((group * LANES) as u64) + lanes;
-        let normals = T::from_words::<S>(philox_panel::<S>([block, w, low, high], key.seed));
+        let [words] = philox_panels::<S, 1>([[block, w, low, high]], key.seed);
+        let normals = T::from_words::<S>(words);
         if out.len() == LANES * per {
             // SAFETY: 16 counters make `16 per` numbers, which is what `out` has room for.
             unsafe { T::V::<S>::store_columns(normals, out.as_mut_ptr(), &at, per) };
@@ -177,28 +178,56 @@ dispatch! {
 /// Uniforms of consecutive walkers.
 #[inline(always)]
 fn uniforms<S: Simd>(key: &Key, first: u64, out: &mut [f64]) {
+    /// Groups of walkers in lockstep.
+    const M: usize = 2;
+    let mut lanes = [0; LANES];
+    for l in 0..LANES {
+        lanes[l] = l as u64;
+    }
+    let lanes = S::W::load(&lanes);
+    for (part, out) in out.chunks_mut(M * LANES).enumerate() {
+        let first = first + (part * M * LANES) as u64;
+        let last = first + (M * LANES) as u64 - 1;
+        let mut counters = [[lanes; 4]; M];
+        for m in 0..M {
+            let at = first + (m * LANES) as u64;
+            let [block, _, low, high] = key.counter(at, 0).map(|word| S::W::splat(word as u64));
+            counters[m] = [block, S::W::splat(at) + lanes, low, high];
+        }
+        if first >> 32 != last >> 32 {
+            // Walkers of a part do not share the high bits of their ids.
+            for m in 0..M {
+                let mut words = [[0u64; LANES]; 4];
+                for l in 0..LANES {
+                    let counter = key.counter(first + (m * LANES + l) as u64, 0);
+                    for w in 0..4 {
+                        words[w][l] = counter[w] as u64;
+                    }
+                }
+                for w in 0..4 {
+                    counters[m][w] = S::W::load(&words[w]);
+                }
+            }
+        }
+        let words = philox_panels::<S, M>(counters, key.seed);
+        for (m, out) in out.chunks_mut(LANES).enumerate() {
+            store_some::<S>(uniform::<S>(words[m][0], words[m][1]), out);
+        }
+    }
+}
+
+/// A uniform in (0, 1), as by [`super::uniform_from`].
+#[inline(always)]
+fn uniform<S: Simd>(w0: S::W, w1: S::W) -> S::D {
     /// 2^52: its mantissa holds an integer.
     const INTEGER: f64 = 4_503_599_627_370_496.0;
     let magic = S::W::splat(INTEGER.to_bits());
     let low = S::W::splat(0xffff_ffff);
-    for (panel, out) in out.chunks_mut(LANES).enumerate() {
-        let mut words = [[0u64; LANES]; 4];
-        for l in 0..LANES {
-            let counter = key.counter(first + (panel * LANES + l) as u64, 0);
-            for w in 0..4 {
-                words[w][l] = counter[w] as u64;
-            }
-        }
-        let counter =
-            [S::W::load(&words[0]), S::W::load(&words[1]), S::W::load(&words[2]), S::W::load(&words[3])];
-        let w = philox_panel::<S>(counter, key.seed);
-        let bits = ((w[0] & low) | w[1].shl(32)).shr(11);
-        let high = S::from_wide_bits(bits.shr(32) | magic) - S::D::splat(INTEGER);
-        let rest = S::from_wide_bits((bits & low) | magic) - S::D::splat(INTEGER);
-        let whole = high.mul_add(S::D::splat(4_294_967_296.0), rest);
-        let u = (whole + S::D::splat(0.5)) * S::D::splat(1.0 / (1u64 << 53) as f64);
-        store_some::<S>(u, out);
-    }
+    let bits = ((w0 & low) | w1.shl(32)).shr(11);
+    let high = S::from_wide_bits(bits.shr(32) | magic) - S::D::splat(INTEGER);
+    let rest = S::from_wide_bits((bits & low) | magic) - S::D::splat(INTEGER);
+    let whole = high.mul_add(S::D::splat(4_294_967_296.0), rest);
+    (whole + S::D::splat(0.5)) * S::D::splat(1.0 / (1u64 << 53) as f64)
 }
 
 /// Stores as many numbers as there is room for.

@@ -89,10 +89,10 @@ fn streams_are_pinned() {
     let words = random.words(7, 5, Purpose::Noise, 0);
     let expected = block_f64_scalar(words);
     assert!((normals[0] - expected[0]).abs() < 1e-14);
-    assert_eq!(words, philox4x32::<10>([0, 5, 7, 0], [42, 0]));
+    assert_eq!(words, philox4x32::<ROUNDS>([0, 5, 7, 0], [42, 0]));
     assert_eq!(
         random.words(1 << 40, 3 << 32, Purpose::Accept, 9),
-        philox4x32::<10>([9, 0, 0, 1 | 3 << 8 | (1 << 8) << 16], [42, 0])
+        philox4x32::<ROUNDS>([9, 0, 0, 1 | 3 << 8 | (1 << 8) << 16], [42, 0])
     );
 }
 

@@ -3,14 +3,24 @@
 //!
 //! With `C_i` the sum of the first `i` weights, walker `i` is the ancestor of the points between `C_i` and `C_{i+1}`, so it is enough to
 //! count the points below every `C_i`. Where a segment of walkers has its points follows from the sums at its ends, so that segments are
-//! independent of each other and can be shared out over threads.
+//! independent of each other and can be shared out over threads. What a segment needs stays in cache.
 
 use crate::parallel::Pieces;
 use crate::random::{Purpose, Random};
+use crate::real::sum_lanes;
+use crate::simd::{Isa, multiversion};
 use rayon::prelude::*;
 
 /// Walkers in a segment.
 const SEGMENT: usize = 4096;
+/// Stretches of a segment that are summed at the same time, as every addition has to wait for the one before.
+const STRETCHES: usize = 8;
+/// Walkers in a stretch.
+const STRETCH: usize = SEGMENT / STRETCHES;
+/// Parts of a segment whose points are looked for at the same time, as every comparison has to wait for the one before.
+const LANES: usize = 4;
+/// Walkers that one step can pass.
+const AT_ONCE: usize = 2;
 
 /// Addresses of a draw's random numbers.
 pub(crate) struct Uniforms<'a> {
@@ -22,242 +32,412 @@ pub(crate) struct Uniforms<'a> {
 }
 
 impl Uniforms<'_> {
-    /// The first `n`.
-    fn fill(&self, n: usize) -> Vec<f64> {
-        let mut out = vec![0.0; n];
-        each_piece(self.parallel, &mut out, |s, piece| {
+    /// The first `n`, each segment passed on to `then`.
+    fn fill(&self, n: usize, out: &mut Vec<f64>, then: impl Fn(&mut [f64]) + Sync) {
+        out.resize(n, 0.0);
+        each_piece(self.parallel, out, |s, piece| {
             self.random.uniforms(self.step, (s * SEGMENT) as u64, self.purpose, piece);
+            then(piece);
         });
-        out
     }
+}
+
+/// Memory of resampling, reused from one to the next.
+#[derive(Clone, Debug, Default)]
+pub struct Draws {
+    /// The result.
+    pub(super) ancestors: Vec<u64>,
+    /// Sums of the weights before each stretch, and of all; the same of the spacings between points.
+    base: Vec<f64>,
+    point_base: Vec<f64>,
+    /// Where each segment's part of the ancestors begins, and where the last ends.
+    starts: Vec<usize>,
+    /// Uniforms, or sorted points.
+    points: Vec<f64>,
+    /// Weights that are left after the certain copies, these copies, and who gets the others.
+    rest: Vec<f64>,
+    copies: Vec<u32>,
+    chosen: Vec<u64>,
+    chosen_starts: Vec<usize>,
 }
 
 /// Runs `work` on every segment of a slice, on many threads if that is wanted and there are many segments.
 fn each_piece<T: Send>(parallel: bool, slice: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
-    if !parallel || slice.len() <= 4 * SEGMENT {
-        slice.chunks_mut(SEGMENT).enumerate().for_each(|(s, piece)| work(s, piece));
-    } else {
-        slice.par_chunks_mut(SEGMENT).enumerate().for_each(|(s, piece)| work(s, piece));
-    }
+    each_piece_of(parallel, SEGMENT, slice, work);
 }
 
-/// Running sums. Within a segment they are added to `base[segment]`; the sum of all is the last of `base`.
-struct Cumulative {
-    local: Vec<f64>,
-    base: Vec<f64>,
+/// The same for an array that has another number of entries for each segment.
+fn each_piece_of<T: Send>(
     parallel: bool,
-}
-
-impl Cumulative {
-    fn new(values: &[f64], parallel: bool) -> Self {
-        let mut local = vec![0.0; values.len()];
-        each_piece(parallel, &mut local, |s, out| {
-            running_sums(&values[s * SEGMENT..s * SEGMENT + out.len()], out);
-        });
-        let mut base = vec![0.0];
-        let mut total = 0.0;
-        for segment in local.chunks(SEGMENT) {
-            total += segment.last().copied().unwrap_or(0.0);
-            base.push(total);
-        }
-        Cumulative { local, base, parallel }
-    }
-
-    fn total(&self) -> f64 {
-        self.base.last().copied().unwrap_or(0.0)
-    }
-
-    /// Puts the bases into the sums.
-    fn flatten(mut self) -> Vec<f64> {
-        let base = &self.base;
-        each_piece(self.parallel, &mut self.local, |s, piece| piece.iter_mut().for_each(|v| *v += base[s]));
-        self.local
-    }
-}
-
-/// Running sums of a segment: four quarters at once, as one addition has to wait for the one before.
-fn running_sums(values: &[f64], out: &mut [f64]) {
-    let quarter = values.len() / 4;
-    let (a, rest) = out.split_at_mut(quarter);
-    let (b, rest) = rest.split_at_mut(quarter);
-    let (c, d) = rest.split_at_mut(quarter);
-    let mut sums = [0.0; 4];
-    for i in 0..quarter {
-        sums[0] += values[i];
-        a[i] = sums[0];
-        sums[1] += values[quarter + i];
-        b[i] = sums[1];
-        sums[2] += values[2 * quarter + i];
-        c[i] = sums[2];
-        sums[3] += values[3 * quarter + i];
-        d[i] = sums[3];
-    }
-    for i in quarter..d.len() {
-        sums[3] += values[3 * quarter + i];
-        d[i] = sums[3];
-    }
-    let (second, third) = (sums[0], sums[0] + sums[1]);
-    let fourth = third + sums[2];
-    b.iter_mut().for_each(|v| *v += second);
-    c.iter_mut().for_each(|v| *v += third);
-    d.iter_mut().for_each(|v| *v += fourth);
-}
-
-/// Ancestors of `n` points, given how many points lie below a sum of weights: `below(sum)` must grow with the sum. The last walker that
-/// has any weight gets what rounding may have left over.
-fn by_counts(sums: &Cumulative, p: &[f64], n: usize, below: impl Fn(f64) -> usize + Sync) -> Vec<u64> {
-    let last = p.iter().rposition(|&p| p > 0.0).unwrap_or(0);
-    let segments = sums.base.len() - 1;
-    let mut ends: Vec<usize> = sums.base[1..].iter().map(|&sum| below(sum).min(n)).collect();
-    ends.iter_mut().skip(last / SEGMENT).for_each(|end| *end = n);
-    let mut out = vec![0u64; n];
-    let start = |s: usize| if s == 0 { 0 } else { ends[s - 1] };
-    scatter(sums.parallel, &mut out, segments, start, |s, out| {
-        let (from, first) = (start(s), s * SEGMENT);
-        let local = &sums.local[first..(first + SEGMENT).min(p.len())];
-        let mut at = from;
-        for (i, &sum) in local.iter().enumerate() {
-            // Walkers without points are overwritten by the next one that has some.
-            if let Some(place) = out.get_mut(at - from) {
-                *place = (first + i) as u64;
-            }
-            at = below(sums.base[s] + sum).clamp(at, from + out.len());
-            if first + i == last {
-                break;
-            }
-        }
-        fill_gaps(out);
-    });
-    out
-}
-
-/// Runs `work` on every segment with its part of `out`, which goes from `start(s)` to `start(s + 1)`.
-fn scatter(
-    parallel: bool,
-    out: &mut [u64],
-    segments: usize,
-    start: impl Fn(usize) -> usize,
-    work: impl Fn(usize, &mut [u64]) + Sync,
+    len: usize,
+    slice: &mut [T],
+    work: impl Fn(usize, &mut [T]) + Sync,
 ) {
-    let mut parts = Vec::with_capacity(segments);
-    let mut rest = out;
-    for s in 0..segments {
-        let (part, after) = rest.split_at_mut((start(s + 1) - start(s)).min(rest.len()));
-        parts.push((s, part));
-        rest = after;
-    }
-    if !parallel || segments <= 4 {
-        parts.into_iter().for_each(|(s, part)| work(s, part));
+    if !parallel || slice.len() <= 4 * len {
+        slice.chunks_mut(len).enumerate().for_each(|(s, piece)| work(s, piece));
     } else {
-        parts.into_par_iter().for_each(|(s, part)| work(s, part));
+        slice.par_chunks_mut(len).enumerate().for_each(|(s, piece)| work(s, piece));
     }
 }
 
-/// Copies every number over the smaller ones that follow it.
-fn fill_gaps(out: &mut [u64]) {
-    let mut largest = 0;
-    for v in out {
-        largest = largest.max(*v);
-        *v = largest;
+/// Walkers of segment `s`.
+fn segment<T>(of: &[T], s: usize) -> &[T] {
+    &of[s * SEGMENT..((s + 1) * SEGMENT).min(of.len())]
+}
+
+/// Sums of the values before each stretch, for whole segments, and of all.
+fn bases(values: &[f64], parallel: bool, base: &mut Vec<f64>) {
+    let segments = values.len().div_ceil(SEGMENT);
+    base.resize(segments * STRETCHES + 1, 0.0);
+    each_piece_of(parallel, STRETCHES, &mut base[1..], |s, sums| {
+        let mut stretches = segment(values, s).chunks(STRETCH);
+        sums.fill_with(|| stretches.next().map_or(0.0, sum));
+    });
+    base[0] = 0.0;
+    for s in 1..base.len() {
+        base[s] += base[s - 1];
+    }
+}
+
+/// Sum of a few hundred numbers.
+fn sum(values: &[f64]) -> f64 {
+    let (whole, rest) = values.as_chunks::<16>();
+    let mut sums = [0.0; 16];
+    for v in whole {
+        for l in 0..16 {
+            sums[l] += v[l];
+        }
+    }
+    sum_lanes(sums) + rest.iter().sum::<f64>()
+}
+
+/// Running sums of a segment, whose stretches begin at the sums `base`.
+fn running_sums(base: &[f64], values: &[f64], out: &mut [f64]) {
+    let Some(base) = base.first_chunk::<STRETCHES>() else { return };
+    let mut sums = *base;
+    if let (Some(values), Some(out)) = (values.first_chunk::<SEGMENT>(), out.first_chunk_mut::<SEGMENT>()) {
+        for i in 0..STRETCH {
+            for l in 0..STRETCHES {
+                sums[l] += values[l * STRETCH + i];
+                out[l * STRETCH + i] = sums[l];
+            }
+        }
+        return;
+    }
+    let stretches = values.chunks(STRETCH).zip(out.chunks_mut(STRETCH));
+    for ((values, out), mut sum) in stretches.zip(sums) {
+        for (v, out) in values.iter().zip(out) {
+            sum += v;
+            *out = sum;
+        }
     }
 }
 
 /// Whole and fractional part of a number that is not negative, without a call to the floor function that old processors need.
 #[inline(always)]
-fn split(value: f64) -> (usize, f64) {
-    let whole = value as i64;
-    (whole as usize, value - whole as f64)
+fn split(value: f64) -> (i64, f64) {
+    debug_assert!((0.0..9e18).contains(&value), "{value}");
+    // SAFETY: a share of `n` points, of which there are fewer than 2^63; `bounded` sees to it for any weights.
+    let whole = unsafe { value.to_int_unchecked::<i64>() };
+    (whole, value - whole as f64)
+}
+
+/// Keeps what cannot be a number of points, because the weights are not weights, away from [`split`].
+#[inline(always)]
+fn bounded(value: f64) -> f64 {
+    // In this order a NaN becomes zero.
+    if value > 0.0 { value.min(9e15) } else { 0.0 }
+}
+
+/// Points of all strata below a sum of weights, in units of a stratum: one uniform for all.
+#[inline(always)]
+fn systematic_below(sum: f64, u: f64) -> i64 {
+    let (whole, rest) = split(bounded(sum - u));
+    whole + (rest > 0.0) as i64
+}
+
+/// The same with a uniform for each.
+#[inline(always)]
+fn stratified_below(sum: f64, u: &[f64]) -> i64 {
+    assert!(!u.is_empty());
+    let (whole, rest) = split(bounded(sum));
+    // SAFETY: bounded by the length, and `u` is not empty.
+    let point = unsafe { *u.get_unchecked((whole as usize).min(u.len() - 1)) };
+    whole + ((point < rest) & (whole < u.len() as i64)) as i64
+}
+
+multiversion! {
+    /// Where the walkers' parts of a segment's ancestors end; `from` points lie before the segment and `len` in it.
+    fn systematic_ends(sums: &[f64], scale: f64, u: f64, from: i64, len: i64, ends: &mut [u32]) {
+        for (sum, end) in sums.iter().zip(ends) {
+            *end = (systematic_below(sum * scale, u) - from).clamp(0, len) as u32;
+        }
+    }
+}
+multiversion! {
+    /// The same with a uniform for each stratum.
+    fn stratified_ends(sums: &[f64], scale: f64, u: &[f64], from: i64, len: i64, ends: &mut [u32]) {
+        for (sum, end) in sums.iter().zip(ends) {
+            *end = (stratified_below(sum * scale, u) - from).clamp(0, len) as u32;
+        }
+    }
+}
+
+/// Writes the ancestors of a segment, given where each walker's part ends.
+fn spread(first: usize, ends: &[u32], out: &mut [u64]) {
+    /// Written for every walker, as most have fewer: the next one overwrites what is too much.
+    const FEW: usize = 4;
+    let mut from = 0;
+    for (i, &end) in ends.iter().enumerate() {
+        // Rounding may let a stretch end above the beginning of the next.
+        let (walker, end) = ((first + i) as u64, (end as usize).max(from));
+        match out.get_mut(from..from + FEW) {
+            Some(few) => {
+                few.fill(walker);
+                if end > from + FEW {
+                    out[from + FEW..end].fill(walker);
+                }
+            }
+            None => out[from..end].fill(walker),
+        }
+        from = end;
+    }
+}
+
+/// Cuts the ancestors into the segments' parts: segment `s` gets what lies between `below(sum)` at its ends, and all that rounding may have
+/// left over goes to that of the last walker with any weight.
+fn starts_of(draws: &mut Draws, n: usize, last: usize, below: impl Fn(f64) -> usize) {
+    draws.starts.clear();
+    draws.starts.push(0);
+    let mut start = 0;
+    for (s, &sum) in draws.base[STRETCHES..].iter().step_by(STRETCHES).enumerate() {
+        start = if s < last / SEGMENT { below(sum).clamp(start, n) } else { n };
+        draws.starts.push(start);
+    }
+}
+
+/// The last walker that has any weight.
+fn last_of(p: &[f64]) -> usize {
+    p.iter().rposition(|&p| p > 0.0).unwrap_or(0)
+}
+
+/// Ancestors by counting points: `ends(sums, from, len, ends)` says where the walkers' parts end.
+fn by_counts(
+    p: &[f64],
+    last: usize,
+    draws: &mut Draws,
+    parallel: bool,
+    ends: impl Fn(&[f64], i64, i64, &mut [u32]) + Sync,
+) {
+    let base = &draws.base;
+    scatter(parallel, &mut draws.ancestors, &draws.starts, |s, from, out| {
+        let (mut sums, mut buffer) = ([0.0; SEGMENT], [0u32; SEGMENT]);
+        let (first, p) = (s * SEGMENT, segment(p, s));
+        let (sums, buffer) = (&mut sums[..p.len()], &mut buffer[..p.len()]);
+        running_sums(&base[s * STRETCHES..], p, sums);
+        ends(sums, from as i64, out.len() as i64, buffer);
+        // Only rounding can leave points over.
+        let heir = if s == last / SEGMENT { last - first } else { last_of(p) };
+        buffer[heir..].fill(out.len() as u32);
+        spread(first, buffer, out);
+    });
+}
+
+/// Runs `work` on every segment that has any, with the place and the slice of its part of `out`.
+fn scatter(
+    parallel: bool,
+    out: &mut [u64],
+    starts: &[usize],
+    work: impl Fn(usize, usize, &mut [u64]) + Sync,
+) {
+    let mut parts = Vec::with_capacity(starts.len());
+    let mut rest = out;
+    for (s, pair) in starts.windows(2).enumerate() {
+        let (part, after) = rest.split_at_mut(pair[1] - pair[0]);
+        if !part.is_empty() {
+            parts.push((s, pair[0], part));
+        }
+        rest = after;
+    }
+    if !parallel || starts.len() <= 5 {
+        parts.into_iter().for_each(|(s, from, part)| work(s, from, part));
+    } else {
+        parts.into_par_iter().for_each(|(s, from, part)| work(s, from, part));
+    }
 }
 
 /// One uniform for all strata.
-pub(super) fn systematic(p: &[f64], n: usize, uniforms: &Uniforms<'_>) -> Vec<u64> {
+pub(super) fn systematic(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
     let u = uniforms.random.uniform(uniforms.step, 0, uniforms.purpose);
-    let sums = Cumulative::new(p, uniforms.parallel);
-    let scale = n as f64 / sums.total();
-    by_counts(&sums, p, n, |sum| {
-        let points = sum * scale - u;
-        let (whole, rest) = split(points.max(0.0));
-        whole + (rest > 0.0) as usize
-    })
+    bases(p, uniforms.parallel, &mut draws.base);
+    let (last, scale) = (last_of(p), n as f64 / total(&draws.base));
+    starts_of(draws, n, last, |sum| systematic_below(sum * scale, u) as usize);
+    draws.ancestors.resize(n, 0);
+    by_counts(p, last, draws, uniforms.parallel, |sums, from, len, ends| {
+        systematic_ends(Isa::best(), sums, scale, u, from, len, ends);
+    });
 }
 
 /// One uniform per stratum.
-pub(super) fn stratified(p: &[f64], n: usize, uniforms: &Uniforms<'_>) -> Vec<u64> {
-    let u = uniforms.fill(n);
-    let sums = Cumulative::new(p, uniforms.parallel);
-    let scale = n as f64 / sums.total();
-    by_counts(&sums, p, n, |sum| {
-        let (whole, rest) = split(sum * scale);
-        let in_stratum = u.get(whole).is_some_and(|u| *u < rest);
-        whole + in_stratum as usize
-    })
+pub(super) fn stratified(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
+    let mut u = std::mem::take(&mut draws.points);
+    uniforms.fill(n, &mut u, |_| ());
+    bases(p, uniforms.parallel, &mut draws.base);
+    let (last, scale) = (last_of(p), n as f64 / total(&draws.base));
+    starts_of(draws, n, last, |sum| stratified_below(sum * scale, &u) as usize);
+    draws.ancestors.resize(n, 0);
+    by_counts(p, last, draws, uniforms.parallel, |sums, from, len, ends| {
+        stratified_ends(Isa::best(), sums, scale, &u, from, len, ends);
+    });
+    draws.points = u;
+}
+
+fn total(base: &[f64]) -> f64 {
+    base.last().copied().unwrap_or(0.0)
 }
 
 /// Independent draws: sorted uniforms are running sums of exponentials, divided by the next one.
-pub(super) fn multinomial(p: &[f64], n: usize, uniforms: &Uniforms<'_>) -> Vec<u64> {
-    let mut spacings = uniforms.fill(n + 1);
-    each_piece(uniforms.parallel, &mut spacings, |_, piece| crate::random::minus_ln(piece));
-    let points = Cumulative::new(&spacings, uniforms.parallel);
-    let sums = Cumulative::new(p, uniforms.parallel);
-    let scale = sums.total() / points.total();
-    let points = points.flatten();
-    let points = &points[..n];
-    let last = p.iter().rposition(|&p| p > 0.0).unwrap_or(0);
-    let mut ends: Vec<usize> =
-        sums.base[1..].iter().map(|&sum| points.partition_point(|point| point * scale < sum)).collect();
-    ends.iter_mut().skip(last / SEGMENT).for_each(|end| *end = n);
-    let mut out = vec![0u64; n];
-    let start = |s: usize| if s == 0 { 0 } else { ends[s - 1] };
-    scatter(uniforms.parallel, &mut out, ends.len(), start, |s, out| {
-        let first = s * SEGMENT;
-        let local = &sums.local[first..(last + 1).min(first + SEGMENT).max(first)];
-        let (base, points) = (sums.base[s], &points[start(s)..start(s) + out.len()]);
-        let (mut i, mut j) = (0, 0);
-        while j < out.len() {
-            // Past the last walker of the segment only rounding can lead.
-            let ahead = i + 1 < local.len() && points[j] * scale >= base + local[i];
-            out[j] = (first + i) as u64;
-            i += ahead as usize;
-            j += !ahead as usize;
-        }
+pub(super) fn multinomial(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
+    let mut points = std::mem::take(&mut draws.points);
+    uniforms.fill(n + 1, &mut points, crate::random::minus_ln);
+    bases(&points, uniforms.parallel, &mut draws.point_base);
+    bases(p, uniforms.parallel, &mut draws.base);
+    let scale = total(&draws.base) / total(&draws.point_base);
+    let point_base = &draws.point_base;
+    each_piece(uniforms.parallel, &mut points, |s, piece| {
+        let mut sums = [0.0; SEGMENT];
+        let sums = &mut sums[..piece.len()];
+        running_sums(&point_base[s * STRETCHES..], piece, sums);
+        piece.iter_mut().zip(sums).for_each(|(point, sum)| *point = *sum * scale);
     });
-    out
+    let last = last_of(p);
+    starts_of(draws, n, last, |sum| points[..n].partition_point(|point| *point < sum));
+    draws.ancestors.resize(n, 0);
+    let base = &draws.base;
+    scatter(uniforms.parallel, &mut draws.ancestors, &draws.starts, |s, from, out| {
+        let mut sums = [0.0; SEGMENT + AT_ONCE];
+        let (first, p) = (s * SEGMENT, segment(p, s));
+        let p = &p[..(last + 1 - first).min(p.len())];
+        let sums = &mut sums[..p.len() + AT_ONCE];
+        running_sums(&base[s * STRETCHES..], p, &mut sums[..p.len()]);
+        // Beyond the last walker with any weight only rounding can lead.
+        sums[last_of(p)..].fill(f64::INFINITY);
+        merge(first, sums, p.len(), &points[from..from + out.len()], out);
+    });
+    draws.points = points;
+}
+
+/// One part of a segment on its way through its points: the walker and the point it has got to, and the last of the points.
+#[derive(Clone, Copy, Default)]
+struct Lane {
+    walker: usize,
+    point: usize,
+    last: usize,
+}
+
+/// The ancestor of every point: the first walker whose sum lies above it.
+fn merge(first: usize, sums: &[f64], walkers: usize, points: &[f64], out: &mut [u64]) {
+    assert!(points.len() == out.len() && sums.len() == walkers + AT_ONCE);
+    let mut lanes = [Lane::default(); LANES];
+    let (mut from, mut together) = (0, true);
+    for (l, lane) in lanes.iter_mut().enumerate() {
+        let (walker, next) = (l * walkers / LANES, (l + 1) * walkers / LANES);
+        let sum = sums[walker..next].last();
+        let end = sum.map_or(from, |sum| points.partition_point(|point| point < sum).max(from));
+        *lane = Lane { walker, point: from, last: end.wrapping_sub(1) };
+        // A lane without points must not move at all.
+        together &= end > from;
+        from = end;
+    }
+    let pass = |lane: &mut Lane, out: &mut [u64]| {
+        // A lane that has passed all its points stays at the last one and repeats itself.
+        let (walker, point) = (lane.walker, lane.point.min(lane.last));
+        // SAFETY: `lane.last` is a point and an ancestor, as no lane without points gets here; the lane's points lie below the sum of its last walker, so
+        // that it is never passed; the sums go on beyond the walkers.
+        let mut above = 0;
+        for next in 0..AT_ONCE {
+            above += unsafe { points.get_unchecked(point) >= sums.get_unchecked(walker + next) } as usize;
+        }
+        lane.walker = walker + above;
+        unsafe { *out.get_unchecked_mut(point) = (first + lane.walker) as u64 };
+        lane.point = point + (above < AT_ONCE) as usize;
+    };
+    while together && lanes.iter().all(|lane| lane.point <= lane.last) {
+        for _ in 0..64 {
+            for lane in &mut lanes {
+                pass(lane, out);
+            }
+        }
+    }
+    for lane in &mut lanes {
+        while lane.point < lane.last.wrapping_add(1) {
+            pass(lane, out);
+        }
+    }
 }
 
 /// Whole copies for certain, the rest multinomially.
-pub(super) fn residual(p: &[f64], n: usize, uniforms: &Uniforms<'_>) -> Vec<u64> {
-    let scale = n as f64 / Cumulative::new(p, uniforms.parallel).total();
-    let (mut counts, mut rest) = (vec![0u32; p.len()], vec![0.0; p.len()]);
-    let pieces = Pieces::new(&mut counts, SEGMENT);
+pub(super) fn residual(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
+    bases(p, uniforms.parallel, &mut draws.base);
+    let scale = n as f64 / total(&draws.base);
+    let mut rest = std::mem::take(&mut draws.rest);
+    rest.resize(p.len(), 0.0);
+    let segments = p.len().div_ceil(SEGMENT);
+    let mut certain = vec![0u64; segments];
+    let mut copies = std::mem::take(&mut draws.copies);
+    copies.resize(p.len(), 0);
+    let (totals, pieces) = (Pieces::new(&mut certain, 1), Pieces::new(&mut copies, SEGMENT));
     each_piece(uniforms.parallel, &mut rest, |s, rest| {
         // SAFETY: every piece is taken once, with the segment of its number.
-        let counts = unsafe { pieces.take(s) };
-        let p = &p[s * SEGMENT..s * SEGMENT + rest.len()];
-        for ((p, count), rest) in p.iter().zip(counts).zip(rest) {
-            let expected = scale * p;
-            let (whole, left) = split(expected);
-            *count = whole as u32;
+        let (total, copies) = unsafe { (totals.take(s), pieces.take(s)) };
+        copies_and_rest(Isa::best(), segment(p, s), scale, rest, copies);
+        total[0] = copies.iter().map(|&c| c as u64).sum();
+    });
+    // Rounding may make the certain copies one too many only if all residuals vanish.
+    let missing = (n as u64).saturating_sub(certain.iter().sum()) as usize;
+    draws.chosen.clear();
+    draws.chosen_starts.clear();
+    draws.chosen_starts.resize(segments + 1, 0);
+    if missing > 0 {
+        multinomial(&rest, missing, uniforms, draws);
+        std::mem::swap(&mut draws.chosen, &mut draws.ancestors);
+        draws.chosen_starts.copy_from_slice(&draws.starts);
+    }
+    draws.starts.clear();
+    draws.starts.push(0);
+    for s in 0..segments {
+        let others = draws.chosen_starts[s + 1] - draws.chosen_starts[s];
+        draws.starts.push((draws.starts[s] + certain[s] as usize + others).min(n));
+    }
+    draws.ancestors.resize(n, 0);
+    let (chosen, chosen_starts) = (&draws.chosen, &draws.chosen_starts);
+    let pieces = Pieces::new(&mut copies, SEGMENT);
+    scatter(uniforms.parallel, &mut draws.ancestors, &draws.starts, |s, _, out| {
+        let first = s * SEGMENT;
+        // SAFETY: every piece is taken once, with the segment of its number.
+        let copies = unsafe { pieces.take(s) };
+        for &walker in &chosen[chosen_starts[s]..chosen_starts[s + 1]] {
+            copies[walker as usize - first] += 1;
+        }
+        let mut end = 0;
+        for c in &mut *copies {
+            end += *c;
+            *c = end.min(out.len() as u32);
+        }
+        spread(first, copies, out);
+    });
+    (draws.rest, draws.copies) = (rest, copies);
+}
+
+multiversion! {
+    /// The certain copies of a segment's walkers, and what is left of the expected ones after them.
+    fn copies_and_rest(p: &[f64], scale: f64, rest: &mut [f64], copies: &mut [u32]) {
+        for ((p, rest), copies) in p.iter().zip(rest).zip(copies) {
+            let (whole, left) = split(bounded(scale * p));
+            *copies = whole as u32;
             *rest = left;
         }
-    });
-    let certain: u64 = counts.iter().map(|&c| c as u64).sum();
-    // Rounding may make the certain copies one too many only if all residuals vanish.
-    let missing = (n as u64).saturating_sub(certain) as usize;
-    if missing > 0 {
-        for ancestor in multinomial(&rest, missing, uniforms) {
-            counts[ancestor as usize] += 1;
-        }
     }
-    let mut out = vec![0u64; n];
-    let mut at = 0;
-    for (i, &count) in counts.iter().enumerate() {
-        if let Some(place) = out.get_mut(at) {
-            *place = i as u64;
-        }
-        at += count as usize;
-    }
-    fill_gaps(&mut out);
-    out
 }
 
 /// Scalar twins: the definitions, one point after the other.

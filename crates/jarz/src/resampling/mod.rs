@@ -2,6 +2,8 @@
 
 pub(crate) mod draw;
 
+pub use draw::Draws;
+
 use crate::random::{Purpose, Random};
 use crate::weights::WeightSums;
 
@@ -38,17 +40,40 @@ impl Scheme {
     /// (seed, `step`, draw, `purpose`). Large ensembles are shared out over the threads of the present rayon pool; the result does not
     /// depend on how many there are.
     pub fn ancestors(self, p: &[f64], n: usize, random: &Random, step: u64, purpose: Purpose) -> Vec<u64> {
-        self.draw(p, n, &draw::Uniforms { random, step, purpose, parallel: true })
+        let mut draws = Draws::default();
+        self.draw(p, n, &draw::Uniforms { random, step, purpose, parallel: true }, &mut draws);
+        draws.ancestors
+    }
+
+    /// The same with memory that is reused: for large ensembles, asking the system for new memory takes longer than drawing.
+    pub fn ancestors_in<'a>(
+        self,
+        p: &[f64],
+        n: usize,
+        random: &Random,
+        step: u64,
+        purpose: Purpose,
+        draws: &'a mut Draws,
+    ) -> &'a [u64] {
+        self.draw(p, n, &draw::Uniforms { random, step, purpose, parallel: true }, draws);
+        &draws.ancestors
     }
 
     /// The same, on other threads or only on this one.
-    pub(crate) fn draw(self, p: &[f64], n: usize, uniforms: &draw::Uniforms<'_>) -> Vec<u64> {
+    pub(crate) fn draw<'a>(
+        self,
+        p: &[f64],
+        n: usize,
+        uniforms: &draw::Uniforms<'_>,
+        draws: &'a mut Draws,
+    ) -> &'a [u64] {
         match self {
-            Scheme::Systematic => draw::systematic(p, n, uniforms),
-            Scheme::Stratified => draw::stratified(p, n, uniforms),
-            Scheme::Multinomial => draw::multinomial(p, n, uniforms),
-            Scheme::Residual => draw::residual(p, n, uniforms),
+            Scheme::Systematic => draw::systematic(p, n, uniforms, draws),
+            Scheme::Stratified => draw::stratified(p, n, uniforms, draws),
+            Scheme::Multinomial => draw::multinomial(p, n, uniforms, draws),
+            Scheme::Residual => draw::residual(p, n, uniforms, draws),
         }
+        &draws.ancestors
     }
 }
 

@@ -14,7 +14,7 @@ use crate::parallel::{Layout, Pieces, Workers};
 use crate::random::{Purpose, Random, Subset};
 use crate::real::Real;
 use crate::resampling::draw::Uniforms;
-use crate::resampling::{Scheme, replacements};
+use crate::resampling::{Draws, Scheme, replacements};
 use crate::walkers::Walkers;
 use crate::weights::{WeightSums, normalise};
 use moves::{Mover, Rows, Scratch};
@@ -92,6 +92,7 @@ pub struct Sampler<T: Real, E: Energy<T>> {
     random: Random,
     batch: Option<usize>,
     subset: Subset,
+    draws: Draws,
     fused: Option<Fused<T, E>>,
     layout: Layout,
     pub(crate) workers: Workers<Scratch<T, E::Workspace>>,
@@ -159,6 +160,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
             random: Random::new(seed),
             batch: batch.filter(|&b| b < n),
             subset: Subset::default(),
+            draws: Draws::default(),
             fused: energy.fused().filter(|_| kernel.kind == KernelKind::Ula && kernel.clip.is_none()),
             layout,
             workers: Workers::new(threads)?,
@@ -268,15 +270,16 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
     pub fn resample(&mut self, energy: &E, iteration: u64) -> Result<(), Error> {
         let p = normalise(&self.walkers.log_weights);
         let (scheme, n, random) = (self.scheme, self.walkers.len(), self.random);
+        let draws = &mut self.draws;
         let ancestors = self.workers.install(|parallel| {
             let (random, purpose) = (&random, Purpose::Resample);
-            scheme.draw(&p, n, &Uniforms { random, step: iteration, purpose, parallel })
+            scheme.draw(&p, n, &Uniforms { random, step: iteration, purpose, parallel }, draws)
         });
         #[cfg(test)]
         let caches = !self.faults.stale_caches;
         #[cfg(not(test))]
         let caches = true;
-        self.walkers.copy(&replacements(&ancestors), caches);
+        self.walkers.copy(&replacements(ancestors), caches);
         self.walkers.log_z = self.log_z();
         self.walkers.log_weights.fill(0.0);
         self.walkers.resamplings += 1;

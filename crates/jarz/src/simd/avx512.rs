@@ -66,6 +66,25 @@ impl Vector for F {
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), self.0[0]) }
     }
     #[inline(always)]
+    fn load_pairs(from: &[f32; 2 * LANES]) -> [Self; 2] {
+        unsafe {
+            let even = _mm512_set_epi32(30, 28, 26, 24, 22, 20, 18, 16, 14, 12, 10, 8, 6, 4, 2, 0);
+            let odd = _mm512_add_epi32(even, _mm512_set1_epi32(1));
+            let (a, b) = (_mm512_loadu_ps(from.as_ptr()), _mm512_loadu_ps(from.as_ptr().add(16)));
+            [F([_mm512_permutex2var_ps(a, even, b)]), F([_mm512_permutex2var_ps(a, odd, b)])]
+        }
+    }
+    #[inline(always)]
+    fn store_pairs(values: [Self; 2], to: &mut [f32; 2 * LANES]) {
+        unsafe {
+            let low = _mm512_set_epi32(23, 7, 22, 6, 21, 5, 20, 4, 19, 3, 18, 2, 17, 1, 16, 0);
+            let high = _mm512_add_epi32(low, _mm512_set1_epi32(8));
+            let (a, b) = (values[0].0[0], values[1].0[0]);
+            _mm512_storeu_ps(to.as_mut_ptr(), _mm512_permutex2var_ps(a, low, b));
+            _mm512_storeu_ps(to.as_mut_ptr().add(16), _mm512_permutex2var_ps(a, high, b));
+        }
+    }
+    #[inline(always)]
     fn sums(rows: &[Self; LANES]) -> Self {
         unsafe {
             let mut folded = [_mm512_setzero_ps(); 4];

@@ -28,6 +28,25 @@ pub trait Vector: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn load_part(from: &[Self::Scalar]) -> Self;
     /// Writes 16 numbers.
     fn store(self, to: &mut [Self::Scalar; LANES]);
+    /// Reads 16 pairs: the firsts, then the seconds.
+    #[inline(always)]
+    fn load_pairs(from: &[Self::Scalar; 2 * LANES]) -> [Self; 2] {
+        let mut parts = [[from[0]; LANES]; 2];
+        for l in 0..LANES {
+            (parts[0][l], parts[1][l]) = (from[2 * l], from[2 * l + 1]);
+        }
+        [Self::load(&parts[0]), Self::load(&parts[1])]
+    }
+    /// The reverse of [`Vector::load_pairs`].
+    #[inline(always)]
+    fn store_pairs(values: [Self; 2], to: &mut [Self::Scalar; 2 * LANES]) {
+        let mut parts = [[to[0]; LANES]; 2];
+        values[0].store(&mut parts[0]);
+        values[1].store(&mut parts[1]);
+        for l in 0..LANES {
+            (to[2 * l], to[2 * l + 1]) = (parts[0][l], parts[1][l]);
+        }
+    }
     /// Lane `i` of the result is the sum over the lanes of `rows[i]`, folded in halves: lane `l` and lane `l + 8`, then `l + 4`, `l + 2`, `l + 1`.
     fn sums(rows: &[Self; LANES]) -> Self;
     /// Reads `columns` (1 to 4) neighbouring numbers of each of 16 rows and transposes them: lane `i` of result `c` is

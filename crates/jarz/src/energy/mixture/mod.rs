@@ -12,6 +12,7 @@ use crate::real::{Real, sum_lanes};
 use crate::simd::{Isa, LANES, multiversion};
 use panels::{Modes, Own};
 use std::ops::Range;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Gaussian mixture with trained means and log-masses and a common, fixed width `sigma`.
 /// Parameters: the means one after the other (`mean.0`, `mean.1`, ...), then the log-masses (`log_mass.0`, ...).
@@ -21,6 +22,14 @@ pub struct Mixture {
     modes: usize,
     sigma: f64,
     theta: Vec<f64>,
+    /// Number of these parameters: no two sets share one.
+    version: u64,
+}
+
+/// A number that no parameters have had.
+fn new_version() -> u64 {
+    static LAST: AtomicU64 = AtomicU64::new(0);
+    LAST.fetch_add(1, Ordering::Relaxed) + 1
 }
 
 /// A share of a walker or of a weight that does not count.
@@ -40,27 +49,26 @@ pub struct MixtureWorkspace<T> {
     parts: Vec<[f64; LANES]>,
     coefficients: Vec<T>,
     masses: Vec<f64>,
-    ones: Vec<f64>,
     sums: Vec<T>,
 }
 
 #[derive(Default)]
 struct Prepared<T> {
-    theta: Vec<f64>,
+    version: u64,
     modes: Modes<T>,
 }
 
 impl<T: Real> MixtureWorkspace<T> {
     /// Which of the prepared mixtures is `mixture`; prepared now if there was none.
     fn prepare(&mut self, mixture: &Mixture) -> usize {
-        if let Some(i) = self.prepared.iter().position(|p| p.theta == mixture.theta) {
+        if let Some(i) = self.prepared.iter().position(|p| p.version == mixture.version) {
             self.oldest = 1 - i;
             return i;
         }
         let i = self.oldest;
         self.oldest = 1 - i;
-        let Prepared { theta, modes } = &mut self.prepared[i];
-        theta.clone_from(&mixture.theta);
+        let Prepared { version, modes } = &mut self.prepared[i];
+        *version = mixture.version;
         mixture.prepare(modes);
         i
     }
@@ -75,7 +83,7 @@ impl Mixture {
         (fits && sigma > 0.0 && sigma.is_finite()).then(|| {
             let mut theta = means.concat();
             theta.extend_from_slice(log_masses);
-            Mixture { dim, modes, sigma, theta }
+            Mixture { dim, modes, sigma, theta, version: new_version() }
         })
     }
 
@@ -124,6 +132,12 @@ impl Mixture {
         for (padded, mean) in modes.means.chunks_exact_mut(stride).zip(self.theta.chunks_exact(d)) {
             padded.iter_mut().zip(mean).for_each(|(p, m)| *p = T::from_f64(*m));
         }
+        modes.offsets.clone_from(&modes.means);
+        for (padded, mean) in modes.offsets.chunks_exact_mut(stride).zip(self.theta.chunks_exact(d)).skip(1) {
+            for ((p, m), origin) in padded.iter_mut().zip(mean).zip(&self.theta) {
+                *p = T::from_f64(m - origin);
+            }
+        }
         let padded = d.next_multiple_of(LANES);
         modes.tilts.clear();
         modes.tilts.resize(self.modes * padded, T::ZERO);
@@ -160,16 +174,41 @@ impl Mixture {
 
     /// Adds `sum_i dU/dtheta(x_i)` to `out`.
     fn add_data_gradient<T: Real>(&self, x: &[T], out: &mut [f64], ws: &mut MixtureWorkspace<T>) {
-        let rows = x.len() / self.dim;
+        self.add_data_gradient_on(Isa::best(), x, out, ws);
+    }
+
+    /// The same on a given instruction set.
+    fn add_data_gradient_on<T: Real>(
+        &self,
+        isa: Isa,
+        x: &[T],
+        out: &mut [f64],
+        ws: &mut MixtureWorkspace<T>,
+    ) {
         let at = ws.prepare(self);
-        let mut shares = std::mem::take(&mut ws.responsibilities);
-        shares.resize(rows * self.modes, T::ZERO);
-        ws.parts.resize(self.modes, [0.0; LANES]);
-        T::share(Isa::best(), &ws.prepared[at].modes, x, &mut shares, &mut ws.parts);
-        let mut ones = std::mem::take(&mut ws.ones);
-        ones.resize(rows, 1.0);
-        self.add_gradient(x, &shares, &ones, out, ws);
-        (ws.responsibilities, ws.ones) = (shares, ones);
+        ws.parts.resize(2 * self.modes, [0.0; LANES]);
+        ws.sums.resize(self.modes * self.dim, T::ZERO);
+        let (modes, (parts, lanes)) = (&ws.prepared[at].modes, ws.parts.split_at_mut(self.modes));
+        if !T::gather(isa, modes, x, &mut ws.sums, lanes) {
+            ws.responsibilities.resize(x.len() / self.dim * self.modes, T::ZERO);
+            T::share(isa, modes, x, &mut ws.responsibilities, parts, lanes);
+            T::sum_rows(isa, x, &ws.responsibilities, self.dim, self.modes, &mut ws.sums);
+        }
+        ws.masses.clear();
+        ws.masses.extend(lanes.iter().map(|lanes| sum_lanes(*lanes)));
+        self.add_sums(&ws.sums, &ws.masses, &ws.masses, out);
+    }
+
+    /// Adds the gradient that belongs to `sum_i c_ik x_i` and `sum_i c_ik`, the latter rounded like the former or not at all.
+    fn add_sums<T: Real>(&self, sums: &[T], masses: &[f64], rounded: &[f64], out: &mut [f64]) {
+        let (d, modes) = (self.dim, self.modes);
+        for k in 0..modes {
+            let (sums, mean) = (&sums[k * d..(k + 1) * d], self.mean(k));
+            for ((o, s), m) in out[k * d..(k + 1) * d].iter_mut().zip(sums).zip(mean) {
+                *o -= self.precision() * (s.to_f64() - rounded[k] * m);
+            }
+            out[modes * d + k] -= masses[k];
+        }
     }
 
     /// Responsibilities of a block, `out[i * modes + k]`.
@@ -195,13 +234,7 @@ impl Mixture {
         let (masses, rounded) = ws.masses.split_at_mut(modes);
         T::weigh(Isa::best(), responsibilities, weights, modes, &mut ws.coefficients, masses, rounded);
         T::sum_rows(Isa::best(), x, &ws.coefficients, d, modes, &mut ws.sums);
-        for k in 0..modes {
-            let (sums, mean) = (&ws.sums[k * d..(k + 1) * d], self.mean(k));
-            for ((o, s), m) in out[k * d..(k + 1) * d].iter_mut().zip(sums).zip(mean) {
-                *o -= self.precision() * (s.to_f64() - rounded[k] * m);
-            }
-            out[modes * d + k] -= masses[k];
-        }
+        self.add_sums(&ws.sums, masses, rounded, out);
     }
 }
 
@@ -277,6 +310,7 @@ impl<T: Real> Energy<T> for Mixture {
 
     fn set_params(&mut self, theta: &[f64]) {
         self.theta.copy_from_slice(theta);
+        self.version = new_version();
     }
 
     fn energy(&self, x: &[T], energy: &mut [f64], ws: &mut Self::Workspace) {

@@ -24,6 +24,8 @@ pub struct Modes<T> {
     pub stride: usize,
     /// Means, each followed by zeros up to the stride.
     pub means: Vec<T>,
+    /// The first mean, then the others as seen from it, padded like the means.
+    pub offsets: Vec<T>,
     pub log_masses: Vec<f64>,
     pub precision: f64,
     /// Squared distances between means, `count` x `count`.
@@ -61,8 +63,17 @@ impl PanelRows {
         starts
     }
 
+    /// The first row of 16 contiguous ones.
+    #[inline(always)]
+    fn whole(&self) -> Option<usize> {
+        (self.lanes == LANES && self.rows[LANES - 1] - self.rows[0] == LANES - 1).then_some(self.rows[0])
+    }
+
     #[inline(always)]
     fn gather(&self, from: &[f64]) -> [f64; LANES] {
+        if let Some(whole) = self.whole().and_then(|row| from.get(row..)?.first_chunk()) {
+            return *whole;
+        }
         let mut values = [0.0; LANES];
         for l in 0..LANES {
             values[l] = from[self.rows[l]];
@@ -72,6 +83,10 @@ impl PanelRows {
 
     #[inline(always)]
     fn scatter(&self, values: &[f64; LANES], to: &mut [f64]) {
+        if let Some(whole) = self.whole().and_then(|row| to.get_mut(row..)?.first_chunk_mut()) {
+            *whole = *values;
+            return;
+        }
         for l in 0..self.lanes {
             to[self.rows[l]] = values[l];
         }
@@ -105,6 +120,19 @@ fn soft_max<S: Simd, T: Real>(modes: &Modes<T>, parts: &mut [[f64; LANES]]) -> S
 #[inline(always)]
 fn normalise_parts<S: Simd>(parts: &mut [[f64; LANES]]) -> S::D {
     let d = S::D::splat;
+    if let [first, second] = parts {
+        // One exponential less.
+        let (a, b) = (S::D::load(first), S::D::load(second));
+        let (top, low) = (a.if_greater(b, a, b), a.if_greater(b, b, a));
+        let e = exp_f64::<S>(low - top);
+        let e = e.if_greater(d(NEGLIGIBLE), e, d(0.0));
+        let sum = d(1.0) + e;
+        let large = d(1.0).div(sum);
+        let small = e * large;
+        a.if_greater(b, large, small).store(first);
+        a.if_greater(b, small, large).store(second);
+        return top + ln_f64::<S>(sum);
+    }
     let mut top = d(f64::NEG_INFINITY);
     for part in parts.iter() {
         let log = S::D::load(part);
@@ -189,6 +217,12 @@ fn evaluate_panels<S: Simd, T: Real, const K: usize>(
 #[inline(always)]
 fn keep<S: Simd, T: Real>(panel: &PanelRows, parts: &[[f64; LANES]], kept: &mut [T]) {
     let n = parts.len();
+    if n == 2
+        && let Some(pairs) = panel.whole().and_then(|row| kept.get_mut(2 * row..)?.first_chunk_mut())
+    {
+        let (first, second) = (S::D::load(&parts[0]), S::D::load(&parts[1]));
+        return T::V::<S>::store_pairs([T::narrow::<S>(first), T::narrow::<S>(second)], pairs);
+    }
     let starts = panel.starts(n, kept.len());
     for k in (0..n).step_by(4) {
         let mut four = [T::splat::<S>(T::ZERO); 4];
@@ -290,21 +324,28 @@ fn move_panel<S: Simd, T: Real, const K: usize, const OWN: bool>(
             for c in columns..4 {
                 noise[c] = zero;
             }
-            let mut mean = [zero; 4];
-            for k in 0..n {
-                let old = four(&from.means, k * stride + 4 * quad);
+            // The mean of the means is the first one and the shares of the others' offsets.
+            let origin = four(&from.offsets, 4 * quad);
+            let mut drifts = [zero; 4];
+            for c in 0..4 {
+                drifts[c] = x[c] - T::splat::<S>(origin[c]);
+            }
+            for k in 1..n {
+                let offset = four(&from.offsets, k * stride + 4 * quad);
                 for c in 0..4 {
-                    mean[c] = r[k].mul_add(T::splat::<S>(old[c]), mean[c]);
+                    drifts[c] = r[k].neg_mul_add(T::splat::<S>(offset[c]), drifts[c]);
                 }
-                if OWN {
+            }
+            if OWN {
+                for k in 0..n {
                     let at = k * stride + 4 * quad;
                     let sums = (&mut own_square_sums[k], &mut own_along_sums[k]);
-                    add_own::<S, T>(old, step.own, at, &x, sums);
+                    add_own::<S, T>(four(&from.means, at), step.own, at, &x, sums);
                 }
             }
             let mut by = [zero; 4];
             for c in 0..4 {
-                let drift = x[c] - mean[c];
+                let drift = drifts[c];
                 by[c] = drift.neg_mul_add(pull, noise[c]);
                 forward_sum = drift.mul_add(drift.neg_mul_add(half_pull, noise[c]), forward_sum);
                 x[c] = x[c] + by[c];
@@ -370,8 +411,14 @@ fn move_panel<S: Simd, T: Real, const K: usize, const OWN: bool>(
 /// A panel's responsibilities.
 #[inline(always)]
 fn kept_of<S: Simd, T: Real>(panel: &PanelRows, n: usize, kept: &[T]) -> [T::V<S>; MAX_MODES] {
-    let starts = panel.starts(n, kept.len());
     let mut r = [T::splat::<S>(T::ZERO); MAX_MODES];
+    if n == 2
+        && let Some(pairs) = panel.whole().and_then(|row| kept.get(2 * row..)?.first_chunk())
+    {
+        [r[0], r[1]] = T::V::<S>::load_pairs(pairs);
+        return r;
+    }
+    let starts = panel.starts(n, kept.len());
     for k in (0..n).step_by(4) {
         let columns = (n - k).min(4);
         // SAFETY: `starts` was checked, and no more columns are read than there are.
@@ -535,6 +582,19 @@ dispatch! {
     ) -> (f64, Option<u64>) = move_panels
 }
 
+/// Shares of one mode, rounded, and added to their sums before and after rounding.
+#[inline(always)]
+fn weigh_lanes<S: Simd, T: Real>(w: S::D, r: T::V<S>, sums: &mut [S::D; 2]) -> T::V<S> {
+    let share = w * T::widen::<S>(r);
+    // Nothing below has to handle denormal numbers.
+    let square = share * share;
+    let share = square.if_greater(S::D::splat(NEGLIGIBLE * NEGLIGIBLE), share, S::D::splat(0.0));
+    let rounded = T::narrow::<S>(share);
+    sums[0] = sums[0] + share;
+    sums[1] = sums[1] + T::widen::<S>(rounded);
+    rounded
+}
+
 /// `c_ik = weight_i r_ik`, rounded to the walkers' precision; `masses` and `rounded` receive the sums of the `c_ik` before and after rounding.
 #[inline(always)]
 fn weigh_panels<S: Simd, T: Real>(
@@ -550,6 +610,18 @@ fn weigh_panels<S: Simd, T: Real>(
         let mut sums = [[S::D::splat(0.0); 2]; 4];
         for first in (0..weights.len()).step_by(LANES) {
             let panel = PanelRows::contiguous(first, (weights.len() - first).min(LANES));
+            if modes == 2
+                && let Some(w) = weights[first..].first_chunk()
+                && let Some(pairs) = kept[2 * first..].first_chunk()
+                && let Some(out) = c[2 * first..].first_chunk_mut()
+            {
+                let (w, mut r) = (S::D::load(w), T::V::<S>::load_pairs(pairs));
+                for k in 0..2 {
+                    r[k] = weigh_lanes::<S, T>(w, r[k], &mut sums[k]);
+                }
+                T::V::<S>::store_pairs(r, out);
+                continue;
+            }
             let starts = panel.starts(modes, kept.len().min(c.len()));
             let mut w = panel.gather(weights);
             // Lanes that repeat the last walker do not count.
@@ -558,13 +630,7 @@ fn weigh_panels<S: Simd, T: Real>(
             // SAFETY: `starts` was checked, and no more columns are read than there are.
             let mut r = unsafe { T::V::<S>::load_columns(kept.as_ptr().add(first_mode), &starts, columns) };
             for k in 0..columns {
-                let share = w * T::widen::<S>(r[k]);
-                // Nothing below has to handle denormal numbers.
-                let square = share * share;
-                let share = square.if_greater(S::D::splat(NEGLIGIBLE * NEGLIGIBLE), share, S::D::splat(0.0));
-                r[k] = T::narrow::<S>(share);
-                sums[k][0] = sums[k][0] + share;
-                sums[k][1] = sums[k][1] + T::widen::<S>(r[k]);
+                r[k] = weigh_lanes::<S, T>(w, r[k], &mut sums[k]);
             }
             if panel.lanes == LANES {
                 // SAFETY: as above.
@@ -588,9 +654,16 @@ fn weigh_panels<S: Simd, T: Real>(
 
 /// Responsibilities alone, of contiguous rows. As all modes have the same width, the logarithm of their ratios is linear in `x`, and
 /// one product per mode does: `log r_k / r_0 = l_k - l_0 - precision |m_k - m_0|^2 / 2 + precision (x - m_0).(m_k - m_0)`.
-/// `parts` has a panel per mode.
+/// `parts` has a panel per mode; `masses` receives the sums of what is kept.
 #[inline(always)]
-fn share_panels<S: Simd, T: Real>(modes: &Modes<T>, x: &[T], kept: &mut [T], parts: &mut [[f64; LANES]]) {
+fn share_panels<S: Simd, T: Real>(
+    modes: &Modes<T>,
+    x: &[T],
+    kept: &mut [T],
+    parts: &mut [[f64; LANES]],
+    masses: &mut [[f64; LANES]],
+) {
+    masses.fill([0.0; LANES]);
     let (n, dim) = (modes.count, modes.dim);
     let (padded, rows) = (dim.next_multiple_of(LANES), x.len() / dim);
     let zero = T::splat::<S>(T::ZERO);
@@ -620,6 +693,16 @@ fn share_panels<S: Simd, T: Real>(modes: &Modes<T>, x: &[T], kept: &mut [T], par
         }
         normalise_parts::<S>(&mut parts[..n]);
         keep::<S, T>(&panel, &parts[..n], kept);
+        for (part, mass) in parts.iter().zip(&mut *masses) {
+            let mut rounded = T::widen::<S>(T::narrow::<S>(S::D::load(part)));
+            if panel.lanes < LANES {
+                // Lanes that repeat the last point do not count.
+                let mut lanes = to_lanes::<S>(rounded);
+                lanes[panel.lanes..].fill(0.0);
+                rounded = S::D::load(&lanes);
+            }
+            (S::D::load(mass) + rounded).store(mass);
+        }
     }
 }
 
@@ -650,6 +733,83 @@ fn products_of_tile<S: Simd, T: Real, const V: usize>(
             product = apart.mul_add(tilts[v], product);
         }
         products[i] = product;
+    }
+}
+
+/// [`share_panels`] and [`sum_all`] in one for two modes and rows of `V` vectors: rows are read from memory once, and all sums stay in
+/// registers.
+#[inline(always)]
+fn gather_pairs<S: Simd, T: Real, const V: usize>(
+    modes: &Modes<T>,
+    x: &[T],
+    sums: &mut [T],
+    masses: &mut [[f64; LANES]],
+) {
+    const AHEAD: usize = 1024;
+    let (dim, rows) = (modes.dim, x.len() / modes.dim);
+    let tail = dim - (V - 1) * LANES;
+    let zero = T::splat::<S>(T::ZERO);
+    let (mut origins, mut tilts) = ([zero; V], [zero; V]);
+    for v in 0..V {
+        origins[v] = load_some::<S, T>(&modes.tilts[v * LANES..]);
+        tilts[v] = load_some::<S, T>(&modes.tilts[(V + v) * LANES..]);
+    }
+    let ratio = modes.log_masses[1] - modes.log_masses[0] - 0.5 * modes.precision * modes.distances[2];
+    let mut acc = [[zero; V]; 2];
+    let mut mass = [S::D::splat(0.0); 2];
+    for first in (0..rows).step_by(LANES) {
+        let count = (rows - first).min(LANES);
+        let panel = &x[first * dim..(first + count) * dim];
+        let mut products = [zero; LANES];
+        for (row, product) in panel.chunks_exact(dim).zip(&mut products) {
+            let mut sum = zero;
+            for v in 0..V {
+                prefetch(row.as_ptr().wrapping_add(AHEAD + v * LANES));
+                let apart = load_vector::<S, T, V>(row, v, tail) - origins[v];
+                sum = apart.mul_add(tilts[v], sum);
+            }
+            *product = sum;
+        }
+        let total = T::widen::<S>(T::V::<S>::sums(&products)) + S::D::splat(ratio);
+        let mut parts = [[0.0; LANES]; 2];
+        total.store(&mut parts[1]);
+        normalise_parts::<S>(&mut parts);
+        let mut c = [[T::ZERO; LANES]; 2];
+        for k in 0..2 {
+            // Lanes without a row do not count.
+            parts[k][count..].fill(0.0);
+            let rounded = T::narrow::<S>(S::D::load(&parts[k]));
+            rounded.store(&mut c[k]);
+            mass[k] = mass[k] + T::widen::<S>(rounded);
+        }
+        for (i, row) in panel.chunks_exact(dim).enumerate() {
+            let (c0, c1) = (T::splat::<S>(c[0][i]), T::splat::<S>(c[1][i]));
+            for v in 0..V {
+                let x = load_vector::<S, T, V>(row, v, tail);
+                acc[0][v] = c0.mul_add(x, acc[0][v]);
+                acc[1][v] = c1.mul_add(x, acc[1][v]);
+            }
+        }
+    }
+    for k in 0..2 {
+        for v in 0..V {
+            let mut lanes = [T::ZERO; LANES];
+            acc[k][v].store(&mut lanes);
+            let at = k * dim + v * LANES;
+            let len = (dim - v * LANES).min(LANES);
+            sums[at..at + len].copy_from_slice(&lanes[..len]);
+        }
+        mass[k].store(&mut masses[k]);
+    }
+}
+
+/// Vector `v` of a row's `V`, of which the last has `tail` numbers.
+#[inline(always)]
+fn load_vector<S: Simd, T: Real, const V: usize>(row: &[T], v: usize, tail: usize) -> T::V<S> {
+    if v + 1 < V || tail == LANES {
+        load_some::<S, T>(&row[v * LANES..])
+    } else {
+        T::V::<S>::load_part(&row[v * LANES..v * LANES + tail])
     }
 }
 
@@ -736,7 +896,14 @@ dispatch! {
     ) = weigh_panels
 }
 dispatch! {
-    fn share{T: Real}{T}(modes: &Modes<T>, x: &[T], kept: &mut [T], parts: &mut [[f64; LANES]]) = share_panels
+    fn share{T: Real}{T}(
+        modes: &Modes<T>, x: &[T], kept: &mut [T], parts: &mut [[f64; LANES]], masses: &mut [[f64; LANES]],
+    ) = share_panels
+}
+dispatch! {
+    fn gather_some{T: Real, const V: usize}{T, V}(
+        modes: &Modes<T>, x: &[T], sums: &mut [T], masses: &mut [[f64; LANES]],
+    ) = gather_pairs
 }
 dispatch! { fn sum_rows{T: Real}{T}(x: &[T], c: &[T], dim: usize, modes: usize, sums: &mut [T]) = sum_all }
 
@@ -752,8 +919,24 @@ pub trait MixtureKernels: Sized {
         kept: &mut [Self],
         parts: &mut [[f64; LANES]],
     );
-    /// Responsibilities alone. `parts` is scratch memory, a panel per mode.
-    fn share(isa: Isa, modes: &Modes<Self>, x: &[Self], kept: &mut [Self], parts: &mut [[f64; LANES]]);
+    /// Responsibilities alone, and their sums, lane by lane. `parts` is scratch memory, a panel per mode.
+    fn share(
+        isa: Isa,
+        modes: &Modes<Self>,
+        x: &[Self],
+        kept: &mut [Self],
+        parts: &mut [[f64; LANES]],
+        masses: &mut [[f64; LANES]],
+    );
+    /// Of data points: `sums[k][j] = sum_i r_ik x_ij` and `masses[k] = sum_i r_ik`, the latter lane by lane, in one pass. Says no where
+    /// it cannot: for more or fewer than two modes and for many dimensions.
+    fn gather(
+        isa: Isa,
+        modes: &Modes<Self>,
+        x: &[Self],
+        sums: &mut [Self],
+        masses: &mut [[f64; LANES]],
+    ) -> bool;
     /// Leaves the own push of contiguous walkers out of their log-weights, where they stand; at most [`MAX_MODES`] modes.
     fn leave_own_out(
         isa: Isa,
@@ -802,8 +985,31 @@ macro_rules! kernels {
                     _ => evaluate_some::<$t, 0>(isa, modes, x, u, kept, parts),
                 }
             }
-            fn share(isa: Isa, modes: &Modes<$t>, x: &[$t], kept: &mut [$t], parts: &mut [[f64; LANES]]) {
-                share(isa, modes, x, kept, parts)
+            fn share(
+                isa: Isa,
+                modes: &Modes<$t>,
+                x: &[$t],
+                kept: &mut [$t],
+                parts: &mut [[f64; LANES]],
+                masses: &mut [[f64; LANES]],
+            ) {
+                share(isa, modes, x, kept, parts, masses)
+            }
+            fn gather(
+                isa: Isa,
+                modes: &Modes<$t>,
+                x: &[$t],
+                sums: &mut [$t],
+                masses: &mut [[f64; LANES]],
+            ) -> bool {
+                match (modes.count, modes.dim.div_ceil(LANES)) {
+                    (2, 1) => gather_some::<$t, 1>(isa, modes, x, sums, masses),
+                    (2, 2) => gather_some::<$t, 2>(isa, modes, x, sums, masses),
+                    (2, 3) => gather_some::<$t, 3>(isa, modes, x, sums, masses),
+                    (2, 4) => gather_some::<$t, 4>(isa, modes, x, sums, masses),
+                    _ => return false,
+                }
+                true
             }
             fn leave_own_out(
                 isa: Isa,
