@@ -7,6 +7,7 @@ use crate::functions::{add_base, half_squares};
 use crate::init::initial_params;
 use crate::network::{self, Network};
 use crate::plan::check_energy;
+use jarz::annealing::{BaseMeasure, GaussianBase};
 use jarz::simd::Isa;
 use jarz::{Coordinates, Energy, Exact, ParamGroup, Purpose, Random, Real, Stratification, WalkerIds};
 use std::ops::Range;
@@ -158,6 +159,10 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
 
     fn rows_per_block(&self) -> Option<usize> {
         Some(self.network.block())
+    }
+
+    fn base_measure(&self) -> Option<Box<dyn BaseMeasure<T>>> {
+        Some(Box::new(GaussianBase::standard(self.dim())))
     }
 }
 

@@ -29,6 +29,9 @@ pub enum RunError {
     /// Training failed.
     #[error(transparent)]
     Training(#[from] jarz::Error),
+    /// Annealing to the trained model failed or was stopped.
+    #[error(transparent)]
+    Annealing(#[from] jarz::annealing::AnnealingError),
     /// Parts that do not fit together.
     #[error("{0}")]
     Impossible(String),

@@ -5,6 +5,7 @@
 //! using Jarzynski equality" (2023); labels such as eq. `X:A:k` refer to its equations.
 
 pub mod algorithm;
+pub mod annealing;
 pub mod data;
 pub mod energy;
 pub mod error;

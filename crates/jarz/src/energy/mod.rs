@@ -6,6 +6,7 @@ pub(crate) mod mixture;
 pub use gaussian::Gaussian;
 pub use mixture::Mixture;
 
+use crate::annealing::BaseMeasure;
 use crate::random::{Key, Random};
 use crate::real::Real;
 use crate::sampler::SelfInteraction;
@@ -136,6 +137,11 @@ pub trait Energy<T: Real>: Clone + Send + Sync {
 
     /// The modes of a mixture.
     fn modes(&self) -> Option<&dyn Modes<T>> {
+        None
+    }
+
+    /// The base measure of a model that is one with something on top: where annealing to it begins.
+    fn base_measure(&self) -> Option<Box<dyn BaseMeasure<T>>> {
         None
     }
 }
