@@ -285,10 +285,10 @@ fn check(
     peer.ask(&json!({"do": "check"}))?;
     let read = |file: &str| read_table(folder.join(file), &ReadOptions::default()).map(|t| t.values);
     let found = [read("energy.npy")?, read("gradient.npy")?, read("parameters.npy")?];
-    // A walker with a number so near a kink that rounding decides its side has another gradient. Of some 6 10^4 numbers per walker, each off
-    // by about 10^-6 of its spread, few walkers have one: a quarter is allowed.
+    // A walker with a number so near a kink that rounding decides its side has another gradient. PyTorch's own single and double precision
+    // show one such walker in 500; one in 16 is allowed.
     let kinks = architecture.layers.iter().any(|l| matches!(l, Layer::LeakyRelu { .. }));
-    let spared = if kinks { batch / 4 } else { 0 };
+    let spared = if kinks { batch / 16 } else { 0 };
     let fail = |what| BenchError::Differs { peer: peer.name.clone(), what };
     differences(expected, &found, tolerances(architecture, batch)?, spared).map_err(fail)
 }
