@@ -245,6 +245,8 @@ pub struct ReproduceArgs {
 pub enum ScaleArg {
     /// A minute or so on a laptop
     Quick,
+    /// About an hour, for experiments that have it
+    Default,
     /// The numbers of the paper: hours or days
     Paper,
 }
@@ -253,6 +255,7 @@ impl From<ScaleArg> for jarz_experiments::Scale {
     fn from(scale: ScaleArg) -> Self {
         match scale {
             ScaleArg::Quick => jarz_experiments::Scale::Quick,
+            ScaleArg::Default => jarz_experiments::Scale::Default,
             ScaleArg::Paper => jarz_experiments::Scale::Paper,
         }
     }

@@ -203,9 +203,13 @@ impl TrainedJob for Evaluate<'_, '_> {
         let EvaluateRequest { data, array, annealing } = self.request;
         // A file that cannot be read shows before the long part.
         let other = match data {
-            Some(path) => Some(read_data::<T>(path, array.as_deref(), trainer.walkers().dim())?),
+            Some(path) => {
+                let data = read_data::<T>(path, array.as_deref(), trainer.walkers().dim())?;
+                Some(in_walkers_coordinates(trainer.energy(), data)?)
+            }
             None => None,
         };
+        let volume = trainer.energy().coordinates().map_or(0.0, |c| c.log_det());
         let points = other.as_ref().unwrap_or(trainer.data());
         let (count, energy) = (points.len(), trainer.mean_energy(points)?);
         let judgement = judge(&mut trainer, annealing, None, self.progress)?;
@@ -215,11 +219,11 @@ impl TrainedJob for Evaluate<'_, '_> {
             points: count,
             mean_energy: energy.value,
             mean_energy_std_error: energy.std_error,
-            cross_entropy: judgement.log_z.map(|z| z + energy.value),
+            cross_entropy: judgement.log_z.map(|z| z + energy.value + volume),
             cross_entropy_std_error: add_errors(judgement.log_z_std_error, energy.std_error),
-            cross_entropy_exact: exact.map(|z| z + energy.value),
+            cross_entropy_exact: exact.map(|z| z + energy.value + volume),
             cross_entropy_exact_std_error: exact.and(energy.std_error),
-            cross_entropy_annealed: judgement.log_z_annealed + energy.value,
+            cross_entropy_annealed: judgement.log_z_annealed + energy.value + volume,
             cross_entropy_annealed_std_error: add_errors(
                 judgement.log_z_annealed_std_error,
                 energy.std_error,
@@ -227,6 +231,18 @@ impl TrainedJob for Evaluate<'_, '_> {
             judgement,
         })
     }
+}
+
+/// Points in the coordinates of the walkers.
+pub(crate) fn in_walkers_coordinates<T: Scalar, E: Energy<T>>(
+    energy: &E,
+    data: Dataset<T>,
+) -> Result<Dataset<T>, RunError> {
+    let Some(coordinates) = energy.coordinates() else { return Ok(data) };
+    let mut z = data.values().to_vec();
+    coordinates.to_walkers(data.values(), &mut z);
+    let far = || RunError::Impossible("the points are too far from the data of the training".into());
+    Dataset::new(data.dim(), z).ok_or_else(far)
 }
 
 fn read_data<T: Scalar>(path: &Path, array: Option<&str>, dim: usize) -> Result<Dataset<T>, RunError> {

@@ -12,6 +12,7 @@ mod evaluate;
 pub mod files;
 mod folder;
 mod follow;
+mod images;
 pub mod metrics;
 mod problem;
 mod runs;
@@ -29,8 +30,9 @@ pub use evaluate::{
 };
 pub use folder::{RunFolder, is_run, read_config};
 pub use follow::{DamagedLine, MetricsReader, read_metrics};
+pub use images::{ImageEvaluation, ImageRequest, evaluate_images, images_of};
 pub use metrics::Row;
-pub use problem::read_points;
+pub use problem::{load_images, read_points};
 pub use runs::{Many, resume_runs, train_runs};
 pub use sample::{SampleRequest, Samples, sample};
 pub use summary::{RunsSummary, Summary, read_summary};

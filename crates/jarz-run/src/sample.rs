@@ -146,16 +146,26 @@ impl TrainedJob for Draw<'_> {
         }
         let p = normalise(walkers.log_weights());
         let picks = scheme.ancestors(&p, n, &random, 1, Purpose::Draw);
+        let rows = in_data_coordinates(energy, walkers.positions());
         let wide = |x: &[T]| x.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
-        let at = |i: &u64| wide(&walkers.positions()[*i as usize * dim..(*i as usize + 1) * dim]);
+        let at = |i: &u64| wide(&rows[*i as usize * dim..(*i as usize + 1) * dim]);
         Ok(Samples {
             dim,
             equal: picks.iter().flat_map(at).collect(),
-            positions: wide(walkers.positions()),
+            positions: wide(&rows),
             log_weights: walkers.log_weights().to_vec(),
             ess,
             steps,
             weighted: trainer.algorithm().is_weighted(),
         })
     }
+}
+
+/// Walkers in the coordinates of the data.
+pub(crate) fn in_data_coordinates<T: Scalar, E: Energy<T>>(energy: &E, z: &[T]) -> Vec<T> {
+    let mut x = z.to_vec();
+    if let Some(coordinates) = energy.coordinates() {
+        coordinates.to_data(z, &mut x);
+    }
+    x
 }

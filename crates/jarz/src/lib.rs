@@ -27,7 +27,9 @@ pub mod weights;
 
 pub use algorithm::{Algorithm, SelfInteractionRule};
 pub use data::Dataset;
-pub use energy::{Energy, Exact, Fused, Gaussian, Mixture, Modes, ParamGroup, PerWalker, Stratification};
+pub use energy::{
+    Coordinates, Energy, Exact, Fused, Gaussian, Mixture, Modes, ParamGroup, PerWalker, Stratification,
+};
 pub use error::Error;
 pub use estimate::{Estimates, Families, Measured};
 pub use kernel::{Clip, Kernel, KernelKind, StepSize};
