@@ -56,7 +56,12 @@ fn caption(plan: &Plan, spec: &FigureSpec) -> String {
 
 fn figure(plan: &Plan, spec: &FigureSpec, results: &[VariantResult]) -> Figure {
     let title = if spec.title.is_empty() { &plan.resolved.title } else { &spec.title };
-    let runs = if plan.runs > 1 { format!(" ({} runs)", plan.runs) } else { String::new() };
+    let first = spec.panels.iter().all(|p| p.runs == Shown::First);
+    let runs = match plan.runs {
+        1 => String::new(),
+        runs if first => format!(" (first of {runs} runs)"),
+        runs => format!(" ({runs} runs)"),
+    };
     let panels = spec.panels.iter().flat_map(|p| panels(p, results)).collect();
     let figure = Figure { panels, columns: spec.columns, ..Figure::new() };
     figure.title(format!("{title}{runs}"))
