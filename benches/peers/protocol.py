@@ -85,9 +85,9 @@ def timed(peer, warmup, steps, seconds):
     return {"ms": 1e3 * spent / done}
 
 
-def serve(make_peer):
+def serve(make_peer, make_job=Job, check=check):
     """Answers requests until standard input ends. `make_peer(job)` gives an object with `reset()`, `run(steps)`,
-    `step_with(noise, chosen)` and `results()`."""
+    `step_with(noise, chosen)` and `results()` (for another `check`: whatever that wants)."""
     answers = os.fdopen(os.dup(1), "w")
     # Whatever a framework prints must not get between the answers.
     os.dup2(2, 1)
@@ -97,11 +97,11 @@ def serve(make_peer):
         try:
             match request["do"]:
                 case "setup":
-                    job, peer = Job(request), None
+                    job, peer = make_job(request), None
                     peer = make_peer(job)
                     answer = {"ok": True}
                 case "check":
-                    answer = check(peer, job, request["steps"])
+                    answer = check(peer, job, request.get("steps"))
                 case "time":
                     answer = timed(peer, request["warmup"], request["steps"], request["seconds"])
                 case other:

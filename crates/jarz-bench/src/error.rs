@@ -8,6 +8,9 @@ pub enum BenchError {
     /// The library refused a setup or a step.
     #[error("the step under test failed: {0}")]
     Step(#[from] jarz::Error),
+    /// A network could not be made or written.
+    #[error("the network under test failed: {0}")]
+    Network(#[from] jarz_net::Error),
     /// An array for the peers could not be written or read.
     #[error(transparent)]
     Data(#[from] jarz_data::DataError),

@@ -7,6 +7,7 @@ mod instructions;
 mod limits;
 mod machine;
 mod measure;
+mod network;
 mod peer;
 mod resampling;
 mod rows;
@@ -21,7 +22,8 @@ use std::time::Duration;
 
 use error::BenchError;
 use machine::Machine;
-use peer::{PARTICLES, Peer, PeerHome, Program, STEP_PEERS};
+use network::NETWORKS;
+use peer::{NETWORK_PEERS, PARTICLES, Peer, PeerHome, Program, STEP_PEERS};
 use rows::{Row, table};
 use steps::{Effort, Failures};
 use work::STEPS;
@@ -39,7 +41,7 @@ struct Args {
     /// Fewer and shorter repeats
     #[arg(long)]
     quick: bool,
-    /// Only this work: a, b, c, d (resampling), e:d=2, e:d=1000 or scaling
+    /// Only this work: a, b, c, d (resampling), e:d=2, e:d=1000, net:mnist-256, net:mnist-1024, net:cifar-64 or scaling
     #[arg(long, value_name = "WORK")]
     only: Option<String>,
     /// Folder of the peers' programs; without it our side runs alone
@@ -106,9 +108,11 @@ fn measure(args: &Args, failures: &mut Failures) -> Result<Vec<Row>, BenchError>
     let wanted = |work: &str| args.only.as_deref().is_none_or(|only| only == work);
     if let Some(only) = &args.only
         && !STEPS.iter().any(|s| s.work == only)
+        && !NETWORKS.iter().any(|n| n.work == only)
         && !OTHER_WORK.contains(&only.as_str())
     {
-        let names: Vec<&str> = STEPS.iter().map(|s| s.work).chain(OTHER_WORK).collect();
+        let works = STEPS.iter().map(|s| s.work).chain(NETWORKS.iter().map(|n| n.work));
+        let names: Vec<&str> = works.chain(OTHER_WORK).collect();
         return Err(BenchError::Usage(format!("there is no work '{only}', only {}", names.join(", "))));
     }
     let home = args.peers.clone().zip(args.python.clone()).map(|(scripts, python)| PeerHome {
@@ -123,13 +127,22 @@ fn measure(args: &Args, failures: &mut Failures) -> Result<Vec<Row>, BenchError>
     let mut rows = Vec::new();
     {
         let steps: Vec<_> = STEPS.iter().filter(|s| wanted(s.work)).collect();
-        let mut peers = if steps.is_empty() { Vec::new() } else { start_step_peers(home.as_ref())? };
+        let mut peers = if steps.is_empty() { Vec::new() } else { start_peers(home.as_ref(), &STEP_PEERS)? };
         for shape in steps {
             let mut singles: Vec<&mut Peer> = peers.iter_mut().map(|(_, peer)| peer).collect();
             rows.extend(steps::compare::<f32>(shape, &mut singles, effort, failures)?);
             let doubles = peers.iter_mut().filter(|(program, _)| program.doubles);
             let mut doubles: Vec<&mut Peer> = doubles.map(|(_, peer)| peer).collect();
             rows.extend(steps::compare::<f64>(shape, &mut doubles, effort, failures)?);
+        }
+    }
+    {
+        let networks: Vec<_> = NETWORKS.iter().filter(|n| wanted(n.work)).collect();
+        let mut peers =
+            if networks.is_empty() { Vec::new() } else { start_peers(home.as_ref(), &NETWORK_PEERS)? };
+        for shape in networks {
+            let mut peers: Vec<&mut Peer> = peers.iter_mut().map(|(_, peer)| peer).collect();
+            rows.extend(network::compare(shape, &mut peers, effort, failures)?);
         }
     }
     if wanted("d") {
@@ -147,12 +160,12 @@ fn measure(args: &Args, failures: &mut Failures) -> Result<Vec<Row>, BenchError>
     Ok(rows)
 }
 
-/// Starts the peers of a step that can work here.
-fn start_step_peers(home: Option<&PeerHome>) -> Result<Vec<(Program, Peer)>, BenchError> {
+/// Starts the peers that can work here.
+fn start_peers(home: Option<&PeerHome>, programs: &[Program]) -> Result<Vec<(Program, Peer)>, BenchError> {
     let Some(home) = home else { return Ok(Vec::new()) };
     let compiler = has_compiler();
     let mut peers = Vec::new();
-    for program in STEP_PEERS {
+    for &program in programs {
         if program.needs_compiler && !compiler {
             eprintln!(
                 "SKIPPED: {}: torch.compile needs a C++ compiler, and there is no g++ or clang++",

@@ -46,6 +46,19 @@ pub const STEP_PEERS: [Program; 4] = [
     Program { name: "jax", command: &["jax_jit.py"], doubles: false, needs_compiler: false },
 ];
 
+/// The peers of the networks, in single precision.
+pub const NETWORK_PEERS: [Program; 5] = [
+    network("torch", &["network_torch.py", "nchw"], false),
+    network("torch-channels-last", &["network_torch.py", "channels-last"], false),
+    network("torch-compile", &["network_torch.py", "compile"], true),
+    network("torch-by-hand", &["network_torch.py", "explicit"], false),
+    network("jax", &["network_jax.py", "nhwc"], false),
+];
+
+const fn network(name: &'static str, command: &'static [&'static str], needs_compiler: bool) -> Program {
+    Program { name, command, doubles: false, needs_compiler }
+}
+
 /// The peer of the resampling schemes.
 pub const PARTICLES: Program = Program {
     name: "particles",

@@ -35,6 +35,8 @@ pub enum Command {
     Watch(WatchArgs),
     /// Show the page of a run in a browser, live, on this machine only
     Serve(ServeArgs),
+    /// Get data sets known by name, and see which are there
+    Data(DataArgs),
     /// Run an experiment of the paper ('jarz reproduce list' names them), or all
     Reproduce(ReproduceArgs),
     /// Print shell completions
@@ -155,6 +157,39 @@ pub struct InitArgs {
     /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct DataArgs {
+    #[command(subcommand)]
+    pub command: DataCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub enum DataCommand {
+    /// Download a data set, or take files that are there, and verify it
+    Get(DataGetArgs),
+    /// Show the known data sets and which of them are cached
+    List {
+        /// Cache folder [default: JARZ_CACHE, or jarz in the user's cache folder]
+        #[arg(long, value_name = "DIR")]
+        cache: Option<PathBuf>,
+    },
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct DataGetArgs {
+    /// mnist, fashion-mnist or cifar10
+    pub name: String,
+    /// Take the files from this folder, plain or compressed, instead of downloading them
+    #[arg(long, value_name = "DIR")]
+    pub from: Option<PathBuf>,
+    /// Download from this address only
+    #[arg(long, value_name = "URL", conflicts_with = "from")]
+    pub mirror: Option<String>,
+    /// Cache folder [default: JARZ_CACHE, or jarz in the user's cache folder]
+    #[arg(long, value_name = "DIR")]
+    pub cache: Option<PathBuf>,
 }
 
 #[derive(Debug, ClapArgs)]

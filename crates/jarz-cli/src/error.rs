@@ -12,6 +12,12 @@ pub enum CliError {
     /// Of a data file.
     #[error(transparent)]
     Data(#[from] jarz_data::DataError),
+    /// Of image data.
+    #[error(transparent)]
+    Image(#[from] jarz_data::ImageError),
+    /// Of getting a data set.
+    #[error(transparent)]
+    Fetch(#[from] jarz_fetch::FetchError),
     /// Of a figure or report.
     #[error(transparent)]
     Figure(#[from] jarz_figures::FigureError),

@@ -13,9 +13,12 @@ use std::process::ExitCode;
 fn main() -> ExitCode {
     let args = args::Args::parse();
     let ui = ui::Ui { quiet: args.quiet, json: args.json };
-    let views = matches!(args.command, args::Command::Serve(_) | args::Command::Watch(_));
-    let word = "stopping after this iteration; press Ctrl-C again to stop at once";
-    if let Err(e) = ui::catch_interrupts((!views).then_some(word)) {
+    let word = match args.command {
+        args::Command::Serve(_) | args::Command::Watch(_) => None,
+        args::Command::Data(_) => Some("stopping; press Ctrl-C again to stop at once"),
+        _ => Some("stopping after this iteration; press Ctrl-C again to stop at once"),
+    };
+    if let Err(e) = ui::catch_interrupts(word) {
         ui.warn(&format!(
             "Ctrl-C cannot be caught ({e}); stopping loses what came after the last checkpoint"
         ));

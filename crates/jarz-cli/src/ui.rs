@@ -134,3 +134,71 @@ impl Drop for Progress {
         }
     }
 }
+
+/// Shows how a file comes in.
+pub struct Transfer<'a> {
+    ui: &'a Ui,
+    file: String,
+    bar: Option<ProgressBar>,
+    last_line: Instant,
+}
+
+impl<'a> Transfer<'a> {
+    /// Nothing has come yet.
+    pub fn new(ui: &'a Ui) -> Self {
+        Transfer { ui, file: String::new(), bar: None, last_line: Instant::now() }
+    }
+
+    fn begin(&mut self, file: &str, total: Option<u64>) {
+        self.end();
+        self.file = file.to_string();
+        self.last_line = Instant::now();
+        if !self.ui.quiet && std::io::stderr().is_terminal() {
+            let bar = total.map_or_else(ProgressBar::no_length, ProgressBar::new);
+            let template = "{prefix:>30} [{bar:28}] {bytes}/{total_bytes} {bytes_per_sec} ETA {eta}";
+            if let Ok(style) = ProgressStyle::with_template(template) {
+                bar.set_style(style.progress_chars("=> "));
+            }
+            bar.set_prefix(file.to_string());
+            self.bar = Some(bar);
+        }
+    }
+
+    fn end(&mut self) {
+        if let Some(bar) = self.bar.take() {
+            bar.abandon();
+        }
+    }
+}
+
+impl jarz_fetch::Watch for Transfer<'_> {
+    fn say(&mut self, text: &str) {
+        self.end();
+        self.ui.say(text);
+    }
+
+    fn progress(&mut self, file: &str, done: u64, total: Option<u64>) {
+        if file != self.file {
+            self.begin(file, total);
+        }
+        match &self.bar {
+            Some(bar) => bar.set_position(done),
+            None if total == Some(done) || self.last_line.elapsed() >= Duration::from_secs(5) => {
+                let of = total.map_or(String::new(), |total| format!(" of {:.1}", total as f64 / 1e6));
+                self.ui.say(&format!("{file}: {:.1}{of} MB", done as f64 / 1e6));
+                self.last_line = Instant::now();
+            }
+            None => {}
+        }
+    }
+
+    fn stopped(&self) -> bool {
+        stopped()
+    }
+}
+
+impl Drop for Transfer<'_> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}

@@ -1,4 +1,5 @@
-//! Reads users' data files (`.npy`, `.npz`, delimited text) into memory and writes sample files.
+//! Reads users' data files (`.npy`, `.npz`, delimited text) into memory and writes sample files; reads [`Images`] (IDX,
+//! CIFAR-10, folders of PNG, the embedded [`digits()`]) and brings them to `[-1, 1]`.
 //!
 //! Every reader treats its input as untrusted: sizes written in a file are checked against the
 //! bytes that are really there before memory is set aside for them, and whatever is wrong comes
@@ -17,6 +18,7 @@ mod dtype;
 mod error;
 mod hash;
 mod header;
+mod images;
 mod lines;
 mod npy;
 mod npz;
@@ -31,6 +33,11 @@ mod write;
 
 pub use error::DataError;
 pub use hash::file_sha256;
+pub use images::{
+    CIFAR_ROW, CIFAR10, CIFAR10_NAMES, FASHION_MNIST, ImageError, Images, KNOWN_SETS, KnownFile, KnownSet,
+    Layout, MNIST, Part, Preparation, cache_folder, cifar10_rows, digits, read_cifar10, read_idx,
+    read_idx_images, read_png, read_png_folder,
+};
 pub use npy::read_npy;
 pub use npz::read_npz;
 pub use options::{DEFAULT_MAX_BYTES, Header, ReadOptions};
@@ -38,4 +45,4 @@ pub use origin::Origin;
 pub use read::read_table;
 pub use table::Table;
 pub use text::read_csv;
-pub use write::{write_npy_f32, write_npy_f64};
+pub use write::{write_atomically, write_npy_f32, write_npy_f64};

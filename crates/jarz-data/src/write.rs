@@ -88,7 +88,8 @@ impl Drop for Temporary {
     }
 }
 
-fn write_atomically(
+/// Writes what `content` sends to its writer as the file at `path`, all or nothing: see [`write_npy_f64`].
+pub fn write_atomically(
     path: &Path,
     content: impl FnOnce(&mut BufWriter<&File>) -> io::Result<()>,
 ) -> io::Result<()> {

@@ -21,6 +21,8 @@ pub enum FigureError {
         /// Height asked for, in pixels.
         height: f64,
     },
+    /// Values, weights or captions that do not make a grid of images.
+    Images(String),
     /// The SVG could not be turned into an image.
     Raster(String),
 }
@@ -33,6 +35,7 @@ impl fmt::Display for FigureError {
             Self::Size { width, height } => {
                 write!(f, "an image of {width} x {height} pixels cannot be drawn")
             }
+            Self::Images(why) => write!(f, "cannot draw the images: {why}"),
             Self::Raster(why) => write!(f, "cannot rasterise the figure: {why}"),
         }
     }

@@ -2,6 +2,7 @@
 
 use crate::svg::escape;
 use crate::{Report, Section, Verdict, interactive};
+use base64::prelude::{BASE64_STANDARD, Engine};
 use std::fmt::Write;
 
 const PAGE_CSS: &str = include_str!("../assets/page.css");
@@ -82,9 +83,13 @@ fn write_section(out: &mut String, section: &Section) {
             out.push_str("</aside>\n");
         }
         Section::Table { caption, headers, rows } => table(out, caption, headers, rows),
-        Section::Figure { caption, svg } => figure(out, caption, svg, None),
+        Section::Figure { caption, svg } => figure(out, caption, &data_uri(svg), "", None),
         Section::Plot { caption, figure: plot } => {
-            figure(out, caption, &plot.to_svg(), Some(&interactive::json(plot)));
+            figure(out, caption, &data_uri(&plot.to_svg()), "", Some(&interactive::json(plot)));
+        }
+        Section::Picture { caption, png, width } => {
+            let source = format!("data:image/png;base64,{}", BASE64_STANDARD.encode(png));
+            figure(out, caption, &source, &format!(" width=\"{width}\""), None);
         }
         Section::Verdicts { caption, rows } => verdicts(out, caption, rows),
         Section::KeyValues { caption, pairs } => {
@@ -120,11 +125,11 @@ fn paragraphs(out: &mut String, text: &str) {
     }
 }
 
-/// A picture; with data, the script puts a plot in its place.
-fn figure(out: &mut String, caption: &str, svg: &str, data: Option<&str>) {
+/// A picture at the address `source`; with data, the script puts a plot in its place.
+fn figure(out: &mut String, caption: &str, source: &str, attributes: &str, data: Option<&str>) {
     let alt = if caption.is_empty() { "figure" } else { caption };
     let class = if data.is_some() { " class=\"plot\"" } else { "" };
-    let _ = writeln!(out, "<figure{class}>\n<img alt=\"{}\" src=\"{}\">", escape(alt), data_uri(svg));
+    let _ = writeln!(out, "<figure{class}>\n<img alt=\"{}\"{attributes} src=\"{source}\">", escape(alt));
     if let Some(data) = data {
         let _ = writeln!(out, "<script type=\"application/json\">{data}</script>");
     }

@@ -18,6 +18,8 @@
 //! Values that cannot be drawn (NaN, infinities, non-positive values on a logarithmic axis) interrupt a line and are
 //! otherwise left out; they never reach the SVG.
 //!
+//! An [`ImageGrid`] shows images in rows and columns as PNG, perhaps with their weights.
+//!
 //! A [`Report`] collects text, tables, verdicts and figures in one self-contained HTML page. Its figures can be zoomed, read
 //! and thinned out in a browser (by uPlot, which the page carries); without scripts, and in print, they are the SVG.
 
@@ -28,6 +30,7 @@ mod error;
 mod files;
 mod font;
 mod html;
+mod images;
 mod interactive;
 mod layout;
 mod legend;
@@ -42,6 +45,7 @@ mod ticks;
 mod verdict;
 
 pub use error::FigureError;
+pub use images::{ImageGrid, Order};
 pub use model::{Direction, Figure, Panel, Reference, Scale, Series};
 pub use provenance::{Provenance, duration};
 pub use report::{Report, Section};

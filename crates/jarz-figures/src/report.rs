@@ -1,5 +1,5 @@
 use crate::files::{check_stem, write_atomically};
-use crate::{Figure, FigureError, Provenance, Verdict, html};
+use crate::{Figure, FigureError, ImageGrid, Provenance, Verdict, html};
 use std::path::Path;
 
 /// A report: one HTML page that needs no other file and no network.
@@ -38,6 +38,15 @@ pub enum Section {
         caption: String,
         /// The SVG document, for example from [`Figure::to_svg`].
         svg: String,
+    },
+    /// A picture of pixels, for example of an [`ImageGrid`](crate::ImageGrid).
+    Picture {
+        /// Text below the picture; may be empty.
+        caption: String,
+        /// The picture, as PNG.
+        png: Vec<u8>,
+        /// Width in the page, in units of CSS.
+        width: u32,
     },
     /// A figure to zoom, to read values from and to switch series on and off in; its SVG without scripts and in print.
     Plot {
@@ -107,6 +116,11 @@ impl Report {
     /// Adds a figure.
     pub fn figure(self, caption: impl Into<String>, figure: &Figure) -> Self {
         self.section(Section::Plot { caption: caption.into(), figure: figure.clone() })
+    }
+
+    /// Adds a grid of images.
+    pub fn images(self, caption: impl Into<String>, grid: &ImageGrid) -> Result<Self, FigureError> {
+        Ok(self.section(grid.section(caption)?))
     }
 
     /// Adds a table of claims and what came of them.

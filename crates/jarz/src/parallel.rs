@@ -3,13 +3,19 @@
 //! Work is cut into chunks whose size depends on the problem alone; each chunk has its own sums, merged in
 //! the order of the chunks. (Ranks of a cluster would own whole chunks: same sums, same order.)
 
+use crate::energy::Energy;
 use crate::error::Error;
+use crate::real::Real;
 use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
 /// Chunks an ensemble is cut into at most.
 const MAX_CHUNKS: usize = 128;
+/// Chunks it may always be cut into, however many parameters there are.
+const MIN_CHUNKS: usize = 16;
+/// Numbers in the sums of all chunks, one per parameter and chunk: they are merged one after the other.
+const CHUNK_NUMBERS: usize = 1 << 20;
 /// Bytes of one array of a block: small enough for a few arrays to stay in cache.
 const BLOCK_BYTES: usize = 32 * 1024;
 
@@ -23,11 +29,13 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For `rows` rows of `row_bytes` bytes.
-    pub fn new(rows: usize, row_bytes: usize) -> Self {
-        let block = (BLOCK_BYTES / row_bytes.max(1)).clamp(16, 256) / 16 * 16;
-        let chunk = rows.div_ceil(MAX_CHUNKS).next_multiple_of(block);
-        Layout { block, chunk }
+    /// For `rows` walkers or data points of a model.
+    pub fn new<T: Real>(energy: &impl Energy<T>, rows: usize) -> Self {
+        let row_bytes = energy.dim() * size_of::<T>();
+        let by_size = || (BLOCK_BYTES / row_bytes.max(1)).clamp(16, 256) / 16 * 16;
+        let block = energy.rows_per_block().map_or_else(by_size, |rows| rows.max(1));
+        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1)).clamp(MIN_CHUNKS, MAX_CHUNKS);
+        Layout { block, chunk: rows.div_ceil(chunks).next_multiple_of(block) }
     }
 
     /// Number of chunks for `rows` rows.

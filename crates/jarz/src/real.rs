@@ -3,6 +3,7 @@
 
 use crate::energy::mixture::panels::MixtureKernels;
 use crate::random::Key;
+use crate::random::math::{exp_f32, exp_f64};
 use crate::random::normal::{Stream, fours_f32, normal_rows, twos_f64};
 use crate::simd::{Isa, LANES, Simd, Vector};
 use std::fmt::{Debug, Display};
@@ -59,6 +60,9 @@ pub trait Real:
     fn splat<S: Simd>(value: Self) -> Self::V<S> {
         Self::V::<S>::splat(value)
     }
+    /// Exponential: to the last bit or two from -87 to 87 (`f32`) and from -708 to 709 (`f64`).
+    #[doc(hidden)]
+    fn exp<S: Simd>(v: Self::V<S>) -> Self::V<S>;
     #[doc(hidden)]
     fn widen<S: Simd>(v: Self::V<S>) -> S::D;
     #[doc(hidden)]
@@ -95,7 +99,7 @@ impl WalkerIds<'_> {
 }
 
 macro_rules! real {
-    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:ident, $narrow:ident, $eight:ident, $quad:ident, $words:ident) => {
+    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:ident, $narrow:ident, $eight:ident, $quad:ident, $words:ident, $exp:ident) => {
         impl Real for $t {
             const NAME: &'static str = $name;
             const ZERO: Self = 0.0;
@@ -122,6 +126,10 @@ macro_rules! real {
             }
             type V<S: Simd> = S::$vector;
             #[inline(always)]
+            fn exp<S: Simd>(v: S::$vector) -> S::$vector {
+                $exp::<S>(v)
+            }
+            #[inline(always)]
             fn widen<S: Simd>(v: S::$vector) -> S::D {
                 $widen::<S>(v)
             }
@@ -145,8 +153,8 @@ macro_rules! real {
     };
 }
 
-real!(f32, "f32", 4, F, widen, narrow, eight_f32, four_f32, words_to_f32);
-real!(f64, "f64", 2, D, same, same, eight_f64, four_f64, words_to_f64);
+real!(f32, "f32", 4, F, widen, narrow, eight_f32, four_f32, words_to_f32, exp_f32);
+real!(f64, "f64", 2, D, same, same, eight_f64, four_f64, words_to_f64, exp_f64);
 
 #[inline(always)]
 fn widen<S: Simd>(v: S::F) -> S::D {

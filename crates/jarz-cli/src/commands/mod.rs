@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod data;
 mod evaluate;
 mod init;
 mod report;
@@ -21,6 +22,7 @@ pub fn run(command: Command, ui: &Ui) -> Result<(), CliError> {
         Command::Resume(args) => train::resume(args, ui),
         Command::Sample(args) => sample::sample(args, ui),
         Command::Evaluate(args) => evaluate::evaluate(args, ui),
+        Command::Data(args) => data::data(args, ui),
         Command::Init(args) => init::init(args, ui),
         Command::Reproduce(args) => reproduce::reproduce(args, ui),
         Command::Report(args) => report::report(args, ui),

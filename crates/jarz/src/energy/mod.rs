@@ -107,6 +107,12 @@ pub trait Energy<T: Real>: Clone + Send + Sync {
         self.energy_and_gradient(x, energy, &mut gradient, workspace);
     }
 
+    /// Walkers that a block should have, for models that know better than to go by the size of a walker. Results may depend on it
+    /// (sums have another order), so it must be a function of the model alone.
+    fn rows_per_block(&self) -> Option<usize> {
+        None
+    }
+
     /// A step of the unadjusted kernel in one pass, for models that can do better than the sum of their parts.
     fn fused(&self) -> Option<Fused<T, Self>> {
         None

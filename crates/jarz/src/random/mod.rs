@@ -42,6 +42,12 @@ pub enum Purpose {
     DataMode = 10,
     /// Equal-weight samples drawn on demand.
     Draw = 11,
+    /// Data with rounded values: the uniform that spreads them.
+    Dequantise = 20,
+    /// Gaussian noise on data.
+    DataNoise = 21,
+    /// Which data points are held out.
+    DataSplit = 22,
     /// Free for the user's own code.
     User = 255,
 }

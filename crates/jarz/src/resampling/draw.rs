@@ -19,6 +19,8 @@ const STRETCHES: usize = 8;
 const STRETCH: usize = SEGMENT / STRETCHES;
 /// Parts of a segment whose points are looked for at the same time, as every comparison has to wait for the one before.
 const LANES: usize = 4;
+/// Walkers that one step can pass.
+const AT_ONCE: usize = 2;
 
 /// Addresses of a draw's random numbers.
 pub(crate) struct Uniforms<'a> {
@@ -52,8 +54,9 @@ pub struct Draws {
     starts: Vec<usize>,
     /// Uniforms, or sorted points.
     points: Vec<f64>,
-    /// Weights that are left after the certain copies, and who gets the other copies.
+    /// Weights that are left after the certain copies, these copies, and who gets the others.
     rest: Vec<f64>,
+    copies: Vec<u32>,
     chosen: Vec<u64>,
     chosen_starts: Vec<usize>,
 }
@@ -302,68 +305,72 @@ pub(super) fn multinomial(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &
     let scale = total(&draws.base) / total(&draws.point_base);
     let point_base = &draws.point_base;
     each_piece(uniforms.parallel, &mut points, |s, piece| {
-        let mut spacings = [0.0; SEGMENT];
-        let spacings = &mut spacings[..piece.len()];
-        spacings.copy_from_slice(piece);
-        running_sums(&point_base[s * STRETCHES..], spacings, piece);
-        piece.iter_mut().for_each(|v| *v *= scale);
+        let mut sums = [0.0; SEGMENT];
+        let sums = &mut sums[..piece.len()];
+        running_sums(&point_base[s * STRETCHES..], piece, sums);
+        piece.iter_mut().zip(sums).for_each(|(point, sum)| *point = *sum * scale);
     });
     let last = last_of(p);
     starts_of(draws, n, last, |sum| points[..n].partition_point(|point| *point < sum));
     draws.ancestors.resize(n, 0);
     let base = &draws.base;
     scatter(uniforms.parallel, &mut draws.ancestors, &draws.starts, |s, from, out| {
-        let mut sums = [0.0; SEGMENT];
+        let mut sums = [0.0; SEGMENT + AT_ONCE];
         let (first, p) = (s * SEGMENT, segment(p, s));
         let p = &p[..(last + 1 - first).min(p.len())];
-        let sums = &mut sums[..p.len()];
-        running_sums(&base[s * STRETCHES..], p, sums);
+        let sums = &mut sums[..p.len() + AT_ONCE];
+        running_sums(&base[s * STRETCHES..], p, &mut sums[..p.len()]);
         // Beyond the last walker with any weight only rounding can lead.
         sums[last_of(p)..].fill(f64::INFINITY);
-        merge(first, sums, &points[from..from + out.len()], out);
+        merge(first, sums, p.len(), &points[from..from + out.len()], out);
     });
     draws.points = points;
 }
 
-/// One part of a segment on its way through its points: the walker and the point it has got to, and the end of the points.
+/// One part of a segment on its way through its points: the walker and the point it has got to, and the last of the points.
 #[derive(Clone, Copy, Default)]
 struct Lane {
     walker: usize,
     point: usize,
-    end: usize,
+    last: usize,
 }
 
 /// The ancestor of every point: the first walker whose sum lies above it.
-fn merge(first: usize, sums: &[f64], points: &[f64], out: &mut [u64]) {
-    assert_eq!(points.len(), out.len());
+fn merge(first: usize, sums: &[f64], walkers: usize, points: &[f64], out: &mut [u64]) {
+    assert!(points.len() == out.len() && sums.len() == walkers + AT_ONCE);
     let mut lanes = [Lane::default(); LANES];
-    let (mut from, mut together) = (0, usize::MAX);
+    let (mut from, mut together) = (0, true);
     for (l, lane) in lanes.iter_mut().enumerate() {
-        let (walker, next) = (l * sums.len() / LANES, (l + 1) * sums.len() / LANES);
+        let (walker, next) = (l * walkers / LANES, (l + 1) * walkers / LANES);
         let sum = sums[walker..next].last();
         let end = sum.map_or(from, |sum| points.partition_point(|point| point < sum).max(from));
-        *lane = Lane { walker, point: from, end };
-        // Every step passes a point or a walker. A lane without points must not move at all.
-        together = together.min(if end > from { end - from + next - walker } else { 0 });
+        *lane = Lane { walker, point: from, last: end.wrapping_sub(1) };
+        // A lane without points must not move at all.
+        together &= end > from;
         from = end;
     }
     let pass = |lane: &mut Lane, out: &mut [u64]| {
         // A lane that has passed all its points stays at the last one and repeats itself.
-        let (walker, point) = (lane.walker, lane.point.min(lane.end - 1));
-        // SAFETY: `lane.end` is at most the number of points and ancestors; the lane's points lie below the sum of its last walker, so
-        // that it is never passed.
-        let above = unsafe { points.get_unchecked(point) >= sums.get_unchecked(walker) };
-        unsafe { *out.get_unchecked_mut(point) = (first + walker) as u64 };
-        lane.walker = walker + above as usize;
-        lane.point = point + !above as usize;
+        let (walker, point) = (lane.walker, lane.point.min(lane.last));
+        // SAFETY: `lane.last` is a point and an ancestor, as no lane without points gets here; the lane's points lie below the sum of its last walker, so
+        // that it is never passed; the sums go on beyond the walkers.
+        let mut above = 0;
+        for next in 0..AT_ONCE {
+            above += unsafe { points.get_unchecked(point) >= sums.get_unchecked(walker + next) } as usize;
+        }
+        lane.walker = walker + above;
+        unsafe { *out.get_unchecked_mut(point) = (first + lane.walker) as u64 };
+        lane.point = point + (above < AT_ONCE) as usize;
     };
-    for _ in 0..together {
-        for lane in &mut lanes {
-            pass(lane, out);
+    while together && lanes.iter().all(|lane| lane.point <= lane.last) {
+        for _ in 0..64 {
+            for lane in &mut lanes {
+                pass(lane, out);
+            }
         }
     }
     for lane in &mut lanes {
-        while lane.point < lane.end {
+        while lane.point < lane.last.wrapping_add(1) {
             pass(lane, out);
         }
     }
@@ -377,12 +384,14 @@ pub(super) fn residual(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut
     rest.resize(p.len(), 0.0);
     let segments = p.len().div_ceil(SEGMENT);
     let mut certain = vec![0u64; segments];
-    let pieces = Pieces::new(&mut certain, 1);
+    let mut copies = std::mem::take(&mut draws.copies);
+    copies.resize(p.len(), 0);
+    let (totals, pieces) = (Pieces::new(&mut certain, 1), Pieces::new(&mut copies, SEGMENT));
     each_piece(uniforms.parallel, &mut rest, |s, rest| {
-        let mut copies = [0];
-        copies_and_rest(Isa::best(), segment(p, s), scale, rest, &mut copies);
         // SAFETY: every piece is taken once, with the segment of its number.
-        unsafe { pieces.take(s) }.copy_from_slice(&copies);
+        let (total, copies) = unsafe { (totals.take(s), pieces.take(s)) };
+        copies_and_rest(Isa::best(), segment(p, s), scale, rest, copies);
+        total[0] = copies.iter().map(|&c| c as u64).sum();
     });
     // Rounding may make the certain copies one too many only if all residuals vanish.
     let missing = (n as u64).saturating_sub(certain.iter().sum()) as usize;
@@ -402,36 +411,32 @@ pub(super) fn residual(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut
     }
     draws.ancestors.resize(n, 0);
     let (chosen, chosen_starts) = (&draws.chosen, &draws.chosen_starts);
+    let pieces = Pieces::new(&mut copies, SEGMENT);
     scatter(uniforms.parallel, &mut draws.ancestors, &draws.starts, |s, _, out| {
-        let mut ends = [0u32; SEGMENT];
-        let (first, p) = (s * SEGMENT, segment(p, s));
-        let ends = &mut ends[..p.len()];
-        for (p, end) in p.iter().zip(&mut *ends) {
-            *end = split(bounded(scale * p)).0 as u32;
-        }
+        let first = s * SEGMENT;
+        // SAFETY: every piece is taken once, with the segment of its number.
+        let copies = unsafe { pieces.take(s) };
         for &walker in &chosen[chosen_starts[s]..chosen_starts[s + 1]] {
-            ends[walker as usize - first] += 1;
+            copies[walker as usize - first] += 1;
         }
         let mut end = 0;
-        for e in &mut *ends {
-            end = (end + *e).min(out.len() as u32);
-            *e = end;
+        for c in &mut *copies {
+            end += *c;
+            *c = end.min(out.len() as u32);
         }
-        spread(first, ends, out);
+        spread(first, copies, out);
     });
-    draws.rest = rest;
+    (draws.rest, draws.copies) = (rest, copies);
 }
 
 multiversion! {
-    /// What is left of the expected copies of a segment's walkers after the certain ones, and the number of these.
-    fn copies_and_rest(p: &[f64], scale: f64, rest: &mut [f64], copies: &mut [u64; 1]) {
-        let mut sum = 0;
-        for (p, rest) in p.iter().zip(rest) {
+    /// The certain copies of a segment's walkers, and what is left of the expected ones after them.
+    fn copies_and_rest(p: &[f64], scale: f64, rest: &mut [f64], copies: &mut [u32]) {
+        for ((p, rest), copies) in p.iter().zip(rest).zip(copies) {
             let (whole, left) = split(bounded(scale * p));
-            sum += whole as u64;
+            *copies = whole as u32;
             *rest = left;
         }
-        copies[0] = sum;
     }
 }
 

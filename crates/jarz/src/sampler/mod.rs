@@ -150,7 +150,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         {
             return setup(format!("a mini-batch of {batch} walkers does not fit {n} walkers"));
         }
-        let layout = Layout::new(n, dim * size_of::<T>());
+        let layout = Layout::new(energy, n);
         let params = energy.params().len();
         let chunk = ChunkSums { weights: WeightSums::new(params), accepted: 0.0, tried: 0, bad: None };
         let mut sampler = Sampler {

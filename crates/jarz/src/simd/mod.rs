@@ -6,10 +6,13 @@
 //! all paths do the same arithmetic in the same order and give the same bits.
 
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod avx2;
+#[doc(hidden)]
+pub mod avx2;
 #[cfg(target_arch = "x86_64")]
-pub(crate) mod avx512;
-pub(crate) mod portable;
+#[doc(hidden)]
+pub mod avx512;
+#[doc(hidden)]
+pub mod portable;
 pub(crate) mod vector;
 
 pub use vector::{Simd, Vector, Words};
@@ -121,7 +124,9 @@ pub(crate) use multiversion;
 
 /// Entry points, one per instruction set, of a kernel that is generic over [`Simd`]: `fn name{generics}{their names}(arguments) = kernel`
 /// makes `name(isa, arguments)` out of an `#[inline(always)]` function `kernel::<S, generics>(arguments)`.
-macro_rules! dispatch {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __dispatch {
     ($(#[$meta:meta])* $vis:vis fn $name:ident {$($generics:tt)*} {$($names:tt)*} ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $kernel:path) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
@@ -148,4 +153,5 @@ macro_rules! dispatch {
         }
     };
 }
-pub(crate) use dispatch;
+#[doc(hidden)]
+pub use crate::__dispatch as dispatch;

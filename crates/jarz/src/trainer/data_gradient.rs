@@ -23,7 +23,7 @@ pub(super) struct DataGradient<T: Real, E: Energy<T>> {
 
 impl<T: Real, E: Energy<T>> DataGradient<T, E> {
     pub fn new(energy: &E, data: &Dataset<T>, batch: Option<usize>) -> Self {
-        let layout = Layout::new(batch.unwrap_or(data.len()), data.dim() * size_of::<T>());
+        let layout = Layout::new(energy, batch.unwrap_or(data.len()));
         let params = energy.params().len();
         let chunks = layout.chunks(batch.unwrap_or(data.len()));
         DataGradient {

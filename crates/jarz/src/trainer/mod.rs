@@ -145,8 +145,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let data_gradient = DataGradient::new(&energy, &data, setup.data_batch);
         let mut trainer = Trainer {
             next: energy.clone(),
+            data_layout: Layout::new(&energy, data.len()),
             energy,
-            data_layout: Layout::new(data.len(), dim * size_of::<T>()),
             data_gradient,
             data,
             sampler,

@@ -180,7 +180,9 @@ fn sums_agree<T: Real>(case: &Case<T>) {
         let (mut u, mut kept) = (vec![0.0; rows], vec![T::ZERO; rows * m.modes]);
         let (mut shares, mut parts) = (kept.clone(), vec![[0.0; LANES]; m.modes]);
         T::evaluate(isa, modes, &case.x, &mut u, &mut kept, &mut parts);
-        T::share(isa, modes, &case.x, &mut shares, &mut parts);
+        let mut lanes = vec![[0.0; LANES]; m.modes];
+        T::share(isa, modes, &case.x, &mut shares, &mut parts, &mut lanes);
+        let gathered = data_sums_agree(isa, modes, &case.x, &shares, &lanes);
         let limit = if T::NAME == "f32" { 2e-3 } else { 1e-10 };
         for (a, b) in kept.iter().zip(&shares) {
             assert!((a.to_f64() - b.to_f64()).abs() < limit, "{a} {b}");
@@ -205,12 +207,43 @@ fn sums_agree<T: Real>(case: &Case<T>) {
             }
         }
         let bits = |v: &[T]| v.iter().map(|v| v.to_f64().to_bits()).collect::<Vec<u64>>();
-        let all = (bits(&kept), bits(&shares), bits(&c), bits(&sums), masses, rounded);
+        let all = (bits(&kept), bits(&shares), bits(&c), bits(&sums), masses, rounded, lanes, gathered);
         match &reference {
             None => reference = Some(all),
             Some(first) => assert!(*first == all, "{isa:?} differs"),
         }
     }
+}
+
+/// The pass that makes a data gradient's sums at once against sums of the shares, and these shares' own sums; returns its bits.
+fn data_sums_agree<T: Real>(
+    isa: Isa,
+    modes: &Modes<T>,
+    x: &[T],
+    shares: &[T],
+    lanes: &[[f64; LANES]],
+) -> Vec<u64> {
+    let (n, dim) = (modes.count, modes.dim);
+    let e = if T::NAME == "f32" { f32::EPSILON as f64 } else { f64::EPSILON };
+    let (mut sums, mut masses) = (vec![T::ZERO; n * dim], vec![[0.0; LANES]; n]);
+    let gathered = T::gather(isa, modes, x, &mut sums, &mut masses);
+    assert_eq!(gathered, n == 2 && dim <= 4 * LANES);
+    let rows = x.len() / dim;
+    for k in 0..n {
+        let mass: f64 = (0..rows).map(|i| shares[i * n + k].to_f64()).sum();
+        assert!((sum_lanes(lanes[k]) - mass).abs() < 1e-12 * rows as f64);
+        if !gathered {
+            continue;
+        }
+        assert!((sum_lanes(masses[k]) - mass).abs() < 1e-12 * rows as f64);
+        for j in 0..dim {
+            let terms = (0..rows).map(|i| shares[i * n + k].to_f64() * x[i * dim + j].to_f64());
+            let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), t| (sum + t, size + t.abs()));
+            let off = (sums[k * dim + j].to_f64() - sum).abs();
+            assert!(off <= (rows as f64 + 2.0) * e * size, "sum over data: off by {off}");
+        }
+    }
+    sums.iter().map(|v| v.to_f64().to_bits()).chain(masses.concat().iter().map(|v| v.to_bits())).collect()
 }
 
 proptest! {

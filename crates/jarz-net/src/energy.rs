@@ -1,0 +1,173 @@
+//! A network as an energy: `U(z) = |z|^2 / 2 + f(mean + L z)`, in coordinates in which the base measure is the standard Gaussian.
+
+use crate::architecture::Architecture;
+use crate::base::{Base, Maps};
+use crate::error::Error;
+use crate::functions::{add_base, half_squares};
+use crate::init::initial_params;
+use crate::network::{self, Network};
+use crate::plan::check_energy;
+use jarz::simd::Isa;
+use jarz::{Energy, Exact, ParamGroup, Purpose, Random, Real, Stratification, WalkerIds};
+use std::ops::Range;
+use std::sync::Arc;
+
+/// A base measure and a network on top of it. While the weights of the network's last layer are zero, as they are at the start, the
+/// model is the base: walkers are sampled exactly and `log Z` is known.
+#[derive(Clone, Debug)]
+pub struct NetEnergy<T> {
+    network: Network<T>,
+    base: Arc<Base>,
+    maps: Arc<Maps<T>>,
+    groups: Arc<Vec<ParamGroup>>,
+    /// The parameters whose vanishing makes the network vanish.
+    last: Range<usize>,
+    is_base: bool,
+}
+
+/// Memory for a block of walkers.
+#[derive(Clone, Debug, Default)]
+pub struct NetWorkspace<T> {
+    network: network::Workspace<T>,
+    x: Vec<T>,
+    f: Vec<T>,
+    ones: Vec<T>,
+    gradient: Vec<T>,
+}
+
+impl<T: Real> NetEnergy<T> {
+    /// A network with random weights (see [`initial_params`]) whose last layer is zero.
+    pub fn new(architecture: &Architecture, base: Base, seed: u64) -> Result<Self, Error> {
+        let mut params = initial_params(architecture, seed)?;
+        if let Some(last) = architecture.weights()?.last() {
+            params[last.first..].fill(0.0);
+        }
+        Self::with_params(architecture, base, &params)
+    }
+
+    /// A network with given parameters.
+    pub fn with_params(architecture: &Architecture, base: Base, params: &[f64]) -> Result<Self, Error> {
+        check_energy(architecture)?;
+        let network = Network::new(architecture)?;
+        if base.dim() != network.inputs() {
+            let [h, w, c] = architecture.input;
+            return Err(Error::Data(format!(
+                "the base has {} dimensions but the network takes {h} x {w} with {c} channels, {} numbers",
+                base.dim(),
+                network.inputs()
+            )));
+        }
+        if params.len() != network.params().len() {
+            let needed = network.params().len();
+            return Err(Error::Data(format!("{} parameters for a network that has {needed}", params.len())));
+        }
+        let groups = Arc::new(architecture.groups()?);
+        let last = architecture.weights()?.last().map_or(0, |w| w.first)..params.len();
+        let maps = Arc::new(base.maps());
+        let mut energy = NetEnergy { network, base: Arc::new(base), maps, groups, last, is_base: false };
+        energy.set_params(params);
+        Ok(energy)
+    }
+
+    /// The network.
+    pub fn network(&self) -> &Network<T> {
+        &self.network
+    }
+
+    /// The base measure.
+    pub fn base(&self) -> &Base {
+        &self.base
+    }
+
+    /// Maps between the coordinates of the data and those of the walkers.
+    pub fn maps(&self) -> &Maps<T> {
+        &self.maps
+    }
+
+    /// `f` of the block, and `|z|^2 / 2` added to it.
+    fn evaluate(&self, z: &[T], energy: &mut [f64], workspace: &mut NetWorkspace<T>) {
+        let NetWorkspace { network, x, f, .. } = workspace;
+        f.resize(energy.len(), T::ZERO);
+        if self.maps.is_identity() {
+            self.network.forward(z, f, network);
+        } else {
+            x.resize(z.len(), T::ZERO);
+            self.maps.to_data(z, x);
+            self.network.forward(x, f, network);
+        }
+        half_squares(Isa::best(), z, self.network.inputs(), energy);
+        energy.iter_mut().zip(f).for_each(|(u, f)| *u += f.to_f64());
+    }
+}
+
+impl<T: Real> Energy<T> for NetEnergy<T> {
+    type Workspace = NetWorkspace<T>;
+
+    fn dim(&self) -> usize {
+        self.network.inputs()
+    }
+
+    fn groups(&self) -> Vec<ParamGroup> {
+        self.groups.to_vec()
+    }
+
+    fn params(&self) -> &[f64] {
+        self.network.params()
+    }
+
+    fn set_params(&mut self, theta: &[f64]) {
+        self.is_base = theta[self.last.clone()].iter().all(|v| *v == 0.0);
+        self.network.set_params(theta);
+    }
+
+    fn energy_and_gradient(
+        &self,
+        z: &[T],
+        energy: &mut [f64],
+        gradient: &mut [T],
+        workspace: &mut NetWorkspace<T>,
+    ) {
+        self.evaluate(z, energy, workspace);
+        let NetWorkspace { network, ones, gradient: of_x, .. } = workspace;
+        ones.resize(energy.len(), T::ONE);
+        if self.maps.is_identity() {
+            self.network.backward(ones, gradient, network);
+        } else {
+            of_x.resize(z.len(), T::ZERO);
+            self.network.backward(ones, of_x, network);
+            self.maps.gradient_to_base(of_x, gradient);
+        }
+        add_base(Isa::best(), z, gradient);
+    }
+
+    fn add_param_gradient(&self, _: &[T], weights: &[f64], out: &mut [f64], workspace: &mut NetWorkspace<T>) {
+        self.network.add_param_gradient(weights, out, &mut workspace.network);
+    }
+
+    fn energy(&self, z: &[T], energy: &mut [f64], workspace: &mut NetWorkspace<T>) {
+        self.evaluate(z, energy, workspace);
+    }
+
+    fn exact(&self) -> Option<&dyn Exact<T>> {
+        self.is_base.then_some(self)
+    }
+
+    fn rows_per_block(&self) -> Option<usize> {
+        Some(self.network.block())
+    }
+}
+
+impl<T: Real> Exact<T> for NetEnergy<T> {
+    fn log_z(&self) -> f64 {
+        0.5 * self.dim() as f64 * std::f64::consts::TAU.ln()
+    }
+
+    fn sample(&self, ids: Range<u64>, _: u64, _: Stratification, random: &Random, out: &mut [T]) {
+        let (dim, stride) = (self.dim(), T::noise_stride(self.dim()));
+        let mut rows = vec![T::ZERO; (ids.end - ids.start) as usize * stride];
+        random.normal_rows(0, Purpose::Start, WalkerIds::From(ids.start), dim, &mut rows);
+        for (row, out) in rows.chunks_exact(stride).zip(out.chunks_exact_mut(dim)) {
+            out.copy_from_slice(&row[..dim]);
+        }
+    }
+}
