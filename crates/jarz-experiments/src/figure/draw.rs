@@ -171,6 +171,12 @@ fn accompanies(quantity: Quantity) -> bool {
     !matches!(quantity, Quantity::Mean(_))
 }
 
+/// The look of the `j`-th quantity of the series with this colour; a third one is dotted.
+fn companion(series: Series, colour: usize, j: usize) -> Series {
+    let series = series.companion_of(colour);
+    if j > 1 { series.dash(Dash::Dotted) } else { series }
+}
+
 fn add_curves(
     mut panel: Panel,
     spec: &PanelSpec,
@@ -191,7 +197,7 @@ fn add_curves(
                 false => series(name, curve, *colour),
                 true => {
                     let sep = if alone { "" } else { ", " };
-                    series(format!("{name}{sep}{}", quantity.label()), curve, *colour).companion_of(*colour)
+                    companion(series(format!("{name}{sep}{}", quantity.label()), curve, *colour), *colour, j)
                 }
             });
         }
@@ -230,8 +236,7 @@ fn add_points(mut panel: Panel, spec: &PanelSpec, axis: &str, variants: &[(usize
                 0 => series(label.clone(), curve, i).marker(MARKERS[i % MARKERS.len()]),
                 _ => {
                     let sep = if label.is_empty() { "" } else { ", " };
-                    let dash = if j == 1 { Dash::ShortDash } else { Dash::Dotted };
-                    series(format!("{label}{sep}{}", quantity.label()), curve, i).companion_of(i).dash(dash)
+                    companion(series(format!("{label}{sep}{}", quantity.label()), curve, i), i, j)
                 }
             });
         }
