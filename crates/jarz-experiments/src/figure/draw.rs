@@ -107,7 +107,7 @@ fn panel(spec: &PanelSpec, group: &str, variants: &[(usize, &VariantResult)]) ->
     panel.y_range = spec.range.map(|[low, high]| (low, high));
     panel.x_range = spec.x_range.map(|[low, high]| (low, high));
     for reference in &spec.references {
-        panel = lines(panel, reference, variants);
+        panel = lines(panel, reference, spec.runs, variants);
     }
     match spec.axis() {
         None => add_curves(panel, spec, group, variants),
@@ -128,7 +128,12 @@ fn scale(name: ScaleName, linthresh: f64) -> Scale {
     }
 }
 
-fn lines(panel: Panel, reference: &ReferenceSpec, variants: &[(usize, &VariantResult)]) -> Panel {
+fn lines(
+    panel: Panel,
+    reference: &ReferenceSpec,
+    runs: Shown,
+    variants: &[(usize, &VariantResult)],
+) -> Panel {
     let Some((_, first)) = variants.first() else { return panel };
     let known = match reference {
         ReferenceSpec::At(value) => {
@@ -136,7 +141,9 @@ fn lines(panel: Panel, reference: &ReferenceSpec, variants: &[(usize, &VariantRe
         }
         ReferenceSpec::Known(known) => known,
     };
-    let mass = first.last(Quantity::DataMass).map(|m| mean(&m));
+    // Every run has data of its own.
+    let shown = if runs == Shown::First { 1 } else { usize::MAX };
+    let mass = first.last(Quantity::DataMass).map(|m| mean(&m[..shown.min(m.len())]));
     match (known, mass, &first.config.data) {
         (Known::DataMass, Some(mass), _) => panel.hline(mass, format!("data {mass:.3}")),
         (Known::DataZ, Some(mass), _) => {
