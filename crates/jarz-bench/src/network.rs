@@ -2,7 +2,7 @@
 
 use jarz::{Energy, Purpose};
 use jarz_data::{ReadOptions, read_table, write_npy_f32, write_npy_f64};
-use jarz_net::{Architecture, Base, NetEnergy, NetWorkspace, Saved, initial_params};
+use jarz_net::{Architecture, Base, Layer, NetEnergy, NetWorkspace, Saved, Workspace, initial_params};
 use rayon::prelude::*;
 use serde_json::json;
 use std::path::Path;
@@ -106,19 +106,30 @@ impl Ours {
         });
     }
 
+    /// What the network alone gives: the peers have no base measure, and its gradient would hide digits of theirs.
     fn found(&mut self) -> Found {
-        self.run();
+        let (network, n) = (self.energy.network(), self.weights.len());
+        let (mut u, mut workspace) = (vec![0.0; n], Workspace::default());
+        network.forward(&self.x, &mut u, &mut workspace);
+        network.backward(&vec![1.0; n], &mut self.gradient, &mut workspace);
+        let mut sums = vec![0.0; network.params().len()];
+        network.add_param_gradient(&self.weights, &mut sums, &mut workspace);
+        [
+            u.iter().map(|v| f64::from(*v)).collect(),
+            self.gradient.iter().map(|v| f64::from(*v)).collect(),
+            sums,
+        ]
+    }
+
+    /// The parameter gradient of the last run.
+    #[cfg(test)]
+    fn sums(&self) -> Vec<f64> {
         let mut sums = vec![0.0; self.energy.params().len()];
-        for memory in &mut self.memory {
-            let part = &memory.get_mut().unwrap_or_else(|e| e.into_inner()).1;
+        for memory in &self.memory {
+            let part = &memory.lock().unwrap_or_else(|e| e.into_inner()).1;
             sums.iter_mut().zip(part).for_each(|(s, p)| *s += p);
         }
-        // The peers have no base measure.
-        let dim = self.energy.dim();
-        let u = self.u.iter().zip(self.x.chunks_exact(dim));
-        let u = u.map(|(u, x)| u - 0.5 * x.iter().map(|v| f64::from(*v) * f64::from(*v)).sum::<f64>());
-        let gradient = self.gradient.iter().zip(&self.x).map(|(g, x)| f64::from(*g) - f64::from(*x));
-        [u.collect(), gradient.collect(), sums]
+        sums
     }
 }
 
@@ -129,11 +140,11 @@ fn multiplications(architecture: &Architecture) -> Result<f64, BenchError> {
     let mut weights = architecture.weights()?.into_iter();
     for layer in &architecture.layers {
         match layer {
-            jarz_net::Layer::Conv2d { kernel, stride, padding, .. } => {
+            Layer::Conv2d { kernel, stride, padding, .. } => {
                 side = (side + 2 * padding - kernel) / stride + 1;
                 total += side * side * weights.next().map_or(0, |w| w.count());
             }
-            jarz_net::Layer::Linear { .. } => total += weights.next().map_or(0, |w| w.count()),
+            Layer::Linear { .. } => total += weights.next().map_or(0, |w| w.count()),
             _ => {}
         }
     }
@@ -272,18 +283,43 @@ fn check(
     let layers = serde_json::to_value(&architecture.layers).unwrap_or_default();
     peer.ask(&json!({"do": "setup", "folder": folder, "input": architecture.input, "layers": layers}))?;
     peer.ask(&json!({"do": "check"}))?;
-    let mut texts = Vec::new();
-    let names = [("energies", "energy"), ("gradients", "gradient"), ("parameter gradients", "parameters")];
-    for (((what, file), expected), allowed) in
-        names.iter().zip(expected).zip(tolerances(architecture, batch)?)
-    {
-        let values = read_table(folder.join(format!("{file}.npy")), &ReadOptions::default())?.values;
-        let off = relative(expected, &values);
-        let text = format!("{what} differ by {off:.1e} of their norm (allowed {allowed:.1e})");
+    let read = |file: &str| read_table(folder.join(file), &ReadOptions::default()).map(|t| t.values);
+    let found = [read("energy.npy")?, read("gradient.npy")?, read("parameters.npy")?];
+    // A walker with a number so near a kink that rounding decides its side has another gradient. PyTorch's own single and double precision
+    // show one such walker in 500; one in 16 is allowed.
+    let kinks = architecture.layers.iter().any(|l| matches!(l, Layer::LeakyRelu { .. }));
+    let spared = if kinks { batch / 16 } else { 0 };
+    let fail = |what| BenchError::Differs { peer: peer.name.clone(), what };
+    differences(expected, &found, tolerances(architecture, batch)?, spared).map_err(fail)
+}
+
+/// Says how close the numbers are, or which are not close enough. The gradients of `spared` walkers may be anything.
+fn differences(expected: &Found, found: &Found, allowed: [f64; 3], spared: usize) -> Result<String, String> {
+    let text = |what: &str, off: f64, allowed: f64| {
+        format!("{what} differ by {off:.1e} of their norm (allowed {allowed:.1e})")
+    };
+    let n = expected[0].len();
+    let dim = expected[1].len() / n;
+    if expected[1].len() != found[1].len() {
+        return Err("gradients are of another size".into());
+    }
+    let rows = expected[1].chunks_exact(dim).zip(found[1].chunks_exact(dim));
+    let off = rows.map(|(a, b)| relative(a, b)).map(|v| if v.is_nan() { f64::MAX } else { v });
+    let mut off: Vec<f64> = off.collect();
+    off.sort_by(f64::total_cmp);
+    let far = off.iter().filter(|v| **v > allowed[1]).count();
+    if far > spared {
+        return Err(format!("gradients of {far} walkers differ by more than {:.1e}", allowed[1]));
+    }
+    let mut texts = vec![text(&format!("gradients of all but {far} walkers"), off[n - 1 - far], allowed[1])];
+    // A kink concerns one number of a layer: a tenth of its walker's share of the sum is plenty.
+    let kinks = 0.1 * far as f64 / n as f64;
+    for (what, k, more) in [("energies", 0, 0.0), ("parameter gradients", 2, kinks)] {
+        let (off, allowed) = (relative(&expected[k], &found[k]), allowed[k] + more);
         if off.is_nan() || off > allowed {
-            return Err(BenchError::Differs { peer: peer.name.clone(), what: text });
+            return Err(text(what, off, allowed));
         }
-        texts.push(text);
+        texts.push(text(what, off, allowed));
     }
     Ok(texts.join(", "))
 }
@@ -317,8 +353,25 @@ mod tests {
     #[test]
     fn threads_agree_up_to_the_order_of_sums() {
         let shape = &NETWORKS[2];
-        let [one, two] = [1, 2].map(|threads| Ours::new(shape, threads).unwrap().found());
-        assert_eq!((&one[0], &one[1]), (&two[0], &two[1]));
-        assert!(relative(&one[2], &two[2]) < 1e-12);
+        let mut runs = [1, 2].map(|threads| Ours::new(shape, threads).unwrap());
+        runs.iter_mut().for_each(|ours| ours.run());
+        let [one, two] = &runs;
+        assert_eq!((&one.u, &one.gradient), (&two.u, &two.gradient));
+        assert!(relative(&one.sums(), &two.sums()) < 1e-12);
+        let alone = runs[0].found();
+        assert!(relative(&alone[2], &runs[1].sums()) < 1e-5);
+    }
+
+    #[test]
+    fn a_kink_may_be_taken_either_way_by_few_walkers() {
+        let expected = [vec![1.0; 8], vec![1.0; 16], vec![1.0; 3]];
+        let allowed = [1e-5; 3];
+        let mut other = expected.clone();
+        other[1][3] = 1.1;
+        assert!(differences(&expected, &other, allowed, 2).is_ok());
+        let text = differences(&expected, &other, allowed, 0).unwrap_err();
+        assert!(text.contains("gradients of 1 walkers"), "{text}");
+        other[0][0] = 2.0;
+        assert!(differences(&expected, &other, allowed, 2).unwrap_err().contains("energies"));
     }
 }

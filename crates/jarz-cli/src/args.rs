@@ -25,7 +25,7 @@ pub enum Command {
     Resume(ResumeArgs),
     /// Draw samples from a trained model
     Sample(SampleArgs),
-    /// Cross-entropy of a trained model on other data, with its error bar
+    /// Judge a trained model: log Z and masses by annealing beside those of the training, cross-entropy, with error bars
     Evaluate(EvaluateArgs),
     /// Write a commented configuration to start from
     Init(InitArgs),
@@ -110,12 +110,33 @@ pub struct SampleArgs {
 pub struct EvaluateArgs {
     /// Folder of the run
     pub dir: PathBuf,
-    /// Points: .npy, .npz or CSV
+    /// Points for the cross-entropy: .npy, .npz or CSV [default: those it was trained on]
     #[arg(long, value_name = "FILE")]
-    pub data: PathBuf,
+    pub data: Option<PathBuf>,
     /// Name of the array in an .npz that holds several
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "data")]
     pub array: Option<String>,
+    /// Walkers of the annealing
+    #[arg(long, value_name = "N", default_value_t = 4096)]
+    pub walkers: usize,
+    /// Moves at each step of the annealing
+    #[arg(long, value_name = "M", default_value_t = 2)]
+    pub moves: u32,
+    /// To what fraction one step of the annealing may bring the ESS; closer to 1 takes longer
+    #[arg(long, value_name = "C", default_value_t = 0.9)]
+    pub step_ess: f64,
+    /// Seed of the annealing
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// File for the results [default: evaluate.json in the run's folder]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Threads; 0 means one per core. Results do not depend on it
+    #[arg(long, value_name = "T", default_value_t = 0)]
+    pub threads: usize,
+    /// Overwrite an existing --out
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -224,6 +245,8 @@ pub struct ReproduceArgs {
 pub enum ScaleArg {
     /// A minute or so on a laptop
     Quick,
+    /// About an hour, for experiments that have it
+    Default,
     /// The numbers of the paper: hours or days
     Paper,
 }
@@ -232,6 +255,7 @@ impl From<ScaleArg> for jarz_experiments::Scale {
     fn from(scale: ScaleArg) -> Self {
         match scale {
             ScaleArg::Quick => jarz_experiments::Scale::Quick,
+            ScaleArg::Default => jarz_experiments::Scale::Default,
             ScaleArg::Paper => jarz_experiments::Scale::Paper,
         }
     }

@@ -3,6 +3,7 @@
 use crate::criterion::CriterionSpec;
 use crate::error::ExperimentError;
 use crate::figure::FigureSpec;
+use crate::images::ImagesSpec;
 use crate::quantity::Quantity;
 use jarz_run::files::FileError;
 use serde::{Deserialize, Serialize};
@@ -26,6 +27,12 @@ built_in!(
     "kernels"
 );
 
+/// Experiments on images that come with the program; they take longer and are not part of "all".
+const IMAGES: &[(&str, &str)] = &[
+    ("digits", include_str!("../../../experiments/digits.toml")),
+    ("mnist", include_str!("../../../experiments/mnist.toml")),
+];
+
 /// How large an experiment is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -33,6 +40,8 @@ pub enum Scale {
     /// A minute or so on a laptop.
     #[default]
     Quick,
+    /// About an hour.
+    Default,
     /// The numbers of the paper: hours or days.
     Paper,
 }
@@ -42,6 +51,7 @@ impl Scale {
     pub fn name(self) -> &'static str {
         match self {
             Scale::Quick => "quick",
+            Scale::Default => "default",
             Scale::Paper => "paper",
         }
     }
@@ -62,6 +72,9 @@ pub struct Experiment {
     /// Quantities in the table of final values; without them, masses, means and KL divergences.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub table: Vec<Quantity>,
+    /// How images are judged, if that is what the experiment is about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub images: Option<ImagesSpec>,
     /// Changes and number of runs of each scale.
     #[serde(default, rename = "scale")]
     pub scales: BTreeMap<Scale, ScaleChanges>,
@@ -169,20 +182,29 @@ pub struct AxisOption {
     pub scales: BTreeMap<Scale, Vec<String>>,
 }
 
-/// Names and titles of the experiments that come with the program.
+/// Names and titles of the synthetic experiments that come with the program.
 pub fn built_in() -> Vec<(String, String)> {
+    titles(BUILT_IN)
+}
+
+/// Names and titles of the experiments on images.
+pub fn image_experiments() -> Vec<(String, String)> {
+    titles(IMAGES)
+}
+
+fn titles(of: &[(&str, &str)]) -> Vec<(String, String)> {
     let title = |text: &str| toml::from_str::<Experiment>(text).map(|e| e.title).unwrap_or_default();
-    BUILT_IN.iter().map(|(name, text)| (name.to_string(), title(text))).collect()
+    of.iter().map(|(name, text)| (name.to_string(), title(text))).collect()
 }
 
 /// Reads an experiment by built-in name or path.
 pub fn load(name: &str) -> Result<Experiment, ExperimentError> {
-    if let Some((name, text)) = BUILT_IN.iter().find(|(n, _)| *n == name) {
+    if let Some((name, text)) = BUILT_IN.iter().chain(IMAGES).find(|(n, _)| *n == name) {
         return parse(text, name, &format!("experiment '{name}'"));
     }
     let path = Path::new(name);
     if !path.is_file() {
-        let known: Vec<_> = BUILT_IN.iter().map(|(n, _)| *n).collect();
+        let known: Vec<_> = BUILT_IN.iter().chain(IMAGES).map(|(n, _)| *n).collect();
         return Err(ExperimentError::Unknown { name: name.into(), known: known.join(", ") });
     }
     let text = std::fs::read_to_string(path).map_err(FileError::at("read", path))?;

@@ -9,6 +9,7 @@ mod error;
 pub mod figure;
 pub mod file;
 mod folder;
+pub mod images;
 pub mod plan;
 pub mod quantity;
 pub mod reduce;
@@ -21,7 +22,7 @@ pub mod timing;
 
 pub use engine::{Progress, Watch};
 pub use error::ExperimentError;
-pub use file::{Scale, built_in};
+pub use file::{Scale, built_in, image_experiments};
 pub use folder::{is_experiment, read_plan};
 pub use report::{Finished, rebuild};
 pub use table::Table;

@@ -72,9 +72,10 @@ impl Experiment {
         let of_scale = match (self.scales.remove(&scale), scale) {
             (Some(changes), _) => changes,
             (None, Scale::Quick) => ScaleChanges::default(),
-            (None, Scale::Paper) => {
+            (None, _) => {
                 return Err(ExperimentError::Option(format!(
-                    "{origin} has no [scale.paper]; leave out --scale"
+                    "{origin} has no [scale.{}]; leave out --scale",
+                    scale.name()
                 )));
             }
         };
@@ -90,7 +91,10 @@ impl Experiment {
             let origin = format!("variant '{}' of {origin}", variant.name);
             let changes = [of_scale.set.clone(), variant.set].concat();
             let config = Config::parse(&text, &origin, &changes)?;
-            check_mixtures(&config, &origin)?;
+            match &self.images {
+                Some(_) => drop(jarz_run::images_of(&config)?),
+                None => check_mixtures(&config, &origin)?,
+            }
             if config.run.runs != 1 {
                 let text = "leave out run.runs: the number of runs is 'runs' in [scale.quick] or [scale.paper], or --runs";
                 return Err(ExperimentError::Option(format!("{origin}: {text}")));
@@ -230,8 +234,12 @@ fn choices(axis: &Axis) -> Vec<Choice> {
 /// Results are masses, means and KL divergences: data and model must have them.
 fn check_mixtures(config: &Config, origin: &str) -> Result<(), ExperimentError> {
     let reason = match (&config.data, &config.model) {
-        (DataConfig::File { .. }, _) => "an experiment needs data.kind = \"mixture\", whose truth is known",
-        (_, ModelConfig::Gaussian { .. }) => "an experiment needs model.kind = \"mixture\"",
+        (DataConfig::File { .. } | DataConfig::Images(_), _) => {
+            "an experiment needs data.kind = \"mixture\", whose truth is known"
+        }
+        (_, ModelConfig::Gaussian { .. } | ModelConfig::Network(_)) => {
+            "an experiment needs model.kind = \"mixture\""
+        }
         (DataConfig::Mixture { means, .. }, ModelConfig::Mixture { modes, .. }) if *modes < means.len() => {
             "the model needs at least as many modes as the data"
         }

@@ -35,6 +35,9 @@ pub fn rebuild(out: &Path) -> Result<Finished, ExperimentError> {
 
 /// Writes `figures/`, `report.html` and `summary.json`; all runs must be finished.
 pub fn write(out: &Path, plan: &Plan) -> Result<Finished, ExperimentError> {
+    if let Some(images) = &plan.resolved.images {
+        return crate::images::write(out, plan, images);
+    }
     let results = collect(out, plan)?;
     let verdicts: Vec<Verdict> =
         plan.resolved.criteria.iter().map(|c| evaluate(c, &results, plan.scale)).collect();

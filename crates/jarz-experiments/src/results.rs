@@ -149,7 +149,7 @@ impl RunResult {
     pub fn dim(&self) -> Option<usize> {
         match &self.config.data {
             DataConfig::Mixture { dim, .. } => Some(*dim),
-            DataConfig::File { .. } => None,
+            DataConfig::File { .. } | DataConfig::Images(_) => None,
         }
     }
 

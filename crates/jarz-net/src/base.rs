@@ -44,7 +44,7 @@ impl Base {
 
     /// Fitted to rows of data with independent noise of standard deviation `noise` added to every coordinate.
     pub fn fit(data: &[f64], dim: usize, noise: f64, kind: BaseKind) -> Result<Self, Error> {
-        let n = if dim == 0 { 0 } else { data.len() / dim };
+        let n = data.len().checked_div(dim).unwrap_or(0);
         if n == 0 || data.len() != n * dim || data.iter().any(|v| !v.is_finite()) {
             return Err(Error::Data(format!(
                 "a base needs whole rows of {dim} finite numbers, at least one; there are {} numbers",

@@ -75,7 +75,7 @@ pub(crate) struct Scratch<T> {
 fn reaches(inputs: usize, outputs: usize, kernel: usize, stride: usize, padding: usize) -> usize {
     let (mut low, mut high) = (0, 0);
     for at in padding..inputs + padding {
-        for place in (0..kernel).filter(|k| (at + kernel * stride - k) % stride == 0) {
+        for place in (0..kernel).filter(|k| (at + kernel * stride - k).is_multiple_of(stride)) {
             let out = (at as isize - place as isize) / stride as isize;
             low = low.max(-out);
             high = high.max(out - (outputs as isize - 1));

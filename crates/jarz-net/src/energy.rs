@@ -7,8 +7,9 @@ use crate::functions::{add_base, half_squares};
 use crate::init::initial_params;
 use crate::network::{self, Network};
 use crate::plan::check_energy;
+use jarz::annealing::{BaseMeasure, GaussianBase};
 use jarz::simd::Isa;
-use jarz::{Energy, Exact, ParamGroup, Purpose, Random, Real, Stratification, WalkerIds};
+use jarz::{Coordinates, Energy, Exact, ParamGroup, Purpose, Random, Real, Stratification, WalkerIds};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -152,8 +153,30 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
         self.is_base.then_some(self)
     }
 
+    fn coordinates(&self) -> Option<&dyn Coordinates<T>> {
+        (!self.maps.is_identity()).then_some(self)
+    }
+
     fn rows_per_block(&self) -> Option<usize> {
         Some(self.network.block())
+    }
+
+    fn base_measure(&self) -> Option<Box<dyn BaseMeasure<T>>> {
+        Some(Box::new(GaussianBase::standard(self.dim())))
+    }
+}
+
+impl<T: Real> Coordinates<T> for NetEnergy<T> {
+    fn to_data(&self, z: &[T], x: &mut [T]) {
+        self.maps.to_data(z, x);
+    }
+
+    fn to_walkers(&self, x: &[T], z: &mut [T]) {
+        self.maps.to_base(x, z);
+    }
+
+    fn log_det(&self) -> f64 {
+        self.base.log_det()
     }
 }
 

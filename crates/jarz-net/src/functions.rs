@@ -1,7 +1,7 @@
 //! Functions of single numbers on vectors: activations with their derivatives, and the passes over arrays that go with them.
 
 use jarz::Real;
-use jarz::simd::{LANES, Simd, Vector, dispatch};
+use jarz::simd::{LANES, Simd, Vector, dispatch, multiversion};
 
 /// An activation.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -116,91 +116,68 @@ dispatch! {
     pub(crate) fn activate{T: Real}{T}(f: Activation, x: &[T], y: &mut [T], slope: &mut [T]) = any
 }
 
-#[inline(always)]
-fn products_of<S: Simd, T: Real>(a: &[T], b: &[T], add: bool, out: &mut [T]) {
-    let (b, out) = (&b[..a.len()], &mut out[..a.len()]);
-    for i in 0..a.len() {
-        let product = a[i] * b[i];
-        out[i] = if add { out[i] + product } else { product };
-    }
-}
-
-dispatch! {
+multiversion! {
     /// `out = a b`, or `out += a b`, number by number.
-    pub(crate) fn products{T: Real}{T}(a: &[T], b: &[T], add: bool, out: &mut [T]) = products_of
-}
-
-#[inline(always)]
-fn scale_and_sum<S: Simd, T: Real>(
-    x: &[T],
-    rows: &[u32],
-    p: &[T],
-    columns: usize,
-    width: usize,
-    out: &mut [T],
-    sum: &mut [T],
-) {
-    let each = rows.len() / p.len();
-    let sum = &mut sum[..columns];
-    for (i, (&row, out)) in rows.iter().zip(out.chunks_exact_mut(width)).enumerate() {
-        let (by, x) = (p[i / each], &x[row as usize..][..columns]);
-        let (out, rest) = out.split_at_mut(columns);
-        for j in 0..columns {
-            out[j] = by * x[j];
-            sum[j] += out[j];
+    pub(crate) fn products[T: Real](a: &[T], b: &[T], add: bool, out: &mut [T]) {
+        let (b, out) = (&b[..a.len()], &mut out[..a.len()]);
+        for i in 0..a.len() {
+            let product = a[i] * b[i];
+            out[i] = if add { out[i] + product } else { product };
         }
-        rest.fill(T::ZERO);
     }
 }
 
-dispatch! {
+multiversion! {
     /// Rows of `columns` numbers, from where `rows` says, times the `p` of their image (equally many rows each), to rows of `width`
     /// numbers that zeros fill up; and their sum.
-    pub(crate) fn scale_rows{T: Real}{T}(
-        x: &[T], rows: &[u32], p: &[T], columns: usize, width: usize, out: &mut [T], sum: &mut [T]
-    ) = scale_and_sum
-}
-
-#[inline(always)]
-fn add_wide<S: Simd, T: Real>(x: &[T], out: &mut [f64]) {
-    for (out, x) in out.iter_mut().zip(x) {
-        *out += x.to_f64();
-    }
-}
-
-dispatch! {
-    /// `out += x`.
-    pub(crate) fn accumulate{T: Real}{T}(x: &[T], out: &mut [f64]) = add_wide
-}
-
-#[inline(always)]
-fn half_squares_of<S: Simd, T: Real>(x: &[T], dim: usize, out: &mut [f64]) {
-    for (row, out) in x.chunks_exact(dim).zip(out) {
-        let (groups, rest) = row.as_chunks::<LANES>();
-        let mut lanes = [0.0; LANES];
-        for group in groups {
-            for l in 0..LANES {
-                lanes[l] += group[l].to_f64() * group[l].to_f64();
+    pub(crate) fn scale_rows[T: Real](
+        x: &[T], rows: &[u32], p: &[T], columns: usize, width: usize, out: &mut [T], sum: &mut [T],
+    ) {
+        let each = rows.len() / p.len();
+        let sum = &mut sum[..columns];
+        for (i, (&row, out)) in rows.iter().zip(out.chunks_exact_mut(width)).enumerate() {
+            let (by, x) = (p[i / each], &x[row as usize..][..columns]);
+            let (out, rest) = out.split_at_mut(columns);
+            for j in 0..columns {
+                out[j] = by * x[j];
+                sum[j] += out[j];
             }
+            rest.fill(T::ZERO);
         }
-        let tail: f64 = rest.iter().map(|v| v.to_f64() * v.to_f64()).sum();
-        *out = 0.5 * (lanes.iter().sum::<f64>() + tail);
     }
 }
 
-dispatch! {
+multiversion! {
+    /// `out += x`.
+    pub(crate) fn accumulate[T: Real](x: &[T], out: &mut [f64]) {
+        for (out, x) in out.iter_mut().zip(x) {
+            *out += x.to_f64();
+        }
+    }
+}
+
+multiversion! {
     /// `|x|^2 / 2` of every row.
-    pub(crate) fn half_squares{T: Real}{T}(x: &[T], dim: usize, out: &mut [f64]) = half_squares_of
+    pub(crate) fn half_squares[T: Real](x: &[T], dim: usize, out: &mut [f64]) {
+        for (row, out) in x.chunks_exact(dim).zip(out) {
+            let (groups, rest) = row.as_chunks::<LANES>();
+            let mut lanes = [0.0; LANES];
+            for group in groups {
+                for l in 0..LANES {
+                    lanes[l] += group[l].to_f64() * group[l].to_f64();
+                }
+            }
+            let tail: f64 = rest.iter().map(|v| v.to_f64() * v.to_f64()).sum();
+            *out = 0.5 * (lanes.iter().sum::<f64>() + tail);
+        }
+    }
 }
 
-#[inline(always)]
-fn add_all<S: Simd, T: Real>(x: &[T], out: &mut [T]) {
-    out.iter_mut().zip(x).for_each(|(out, x)| *out += *x);
-}
-
-dispatch! {
+multiversion! {
     /// `out += x`, the gradient of the base measure.
-    pub(crate) fn add_base{T: Real}{T}(x: &[T], out: &mut [T]) = add_all
+    pub(crate) fn add_base[T: Real](x: &[T], out: &mut [T]) {
+        out.iter_mut().zip(x).for_each(|(out, x)| *out += *x);
+    }
 }
 
 #[cfg(test)]

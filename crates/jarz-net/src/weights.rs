@@ -126,10 +126,8 @@ impl<'a> Contents<'a> {
         let metadata: Metadata = serde_json::from_slice(header)
             .map_err(|e| fail(format!("it is no safetensors file, or its header is damaged: {e}")))?;
         match metadata.data_len() {
-            n if n > data.len() => return Err(short()),
-            n if n < data.len() => {
-                return Err(fail(format!("{} bytes follow the last tensor", data.len() - n)));
-            }
+            n if n > data.len() => Err(short()),
+            n if n < data.len() => Err(fail(format!("{} bytes follow the last tensor", data.len() - n))),
             _ => Ok(Contents { path, metadata, data: data.to_vec() }),
         }
     }

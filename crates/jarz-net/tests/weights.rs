@@ -100,13 +100,14 @@ fn files_that_cannot_be_right_are_refused_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("bad.safetensors");
     type Tensors = Vec<(String, Vec<usize>, Vec<f32>)>;
-    let complaint = |change: &dyn Fn(&mut Tensors)| {
+    type Change = dyn Fn(&mut Tensors);
+    let complaint = |change: &Change| {
         let mut tensors = state_dict();
         change(&mut tensors);
         write(&path, &tensors);
         Saved::read_weights(&path, &architecture()).unwrap_err().to_string()
     };
-    let cases: [(&dyn Fn(&mut Tensors), &str); 5] = [
+    let cases: [(&Change, &str); 5] = [
         (
             &|t| t[0].1 = vec![3, 2, 4, 1],
             "tensor '0.weight' has shape [3, 2, 4, 1] where the architecture has [3, 2, 2, 2]",

@@ -14,6 +14,12 @@ pub enum RunError {
     /// Data cannot be read or written.
     #[error(transparent)]
     Data(#[from] jarz_data::DataError),
+    /// Images cannot be read.
+    #[error(transparent)]
+    Images(#[from] jarz_data::ImageError),
+    /// A network cannot be built, or its weights cannot be read or written.
+    #[error(transparent)]
+    Network(#[from] jarz_net::Error),
     /// A checkpoint cannot be read or written.
     #[error(transparent)]
     Checkpoint(#[from] CheckpointError),
@@ -23,6 +29,9 @@ pub enum RunError {
     /// Training failed.
     #[error(transparent)]
     Training(#[from] jarz::Error),
+    /// Annealing to the trained model failed or was stopped.
+    #[error(transparent)]
+    Annealing(#[from] jarz::annealing::AnnealingError),
     /// Parts that do not fit together.
     #[error("{0}")]
     Impossible(String),

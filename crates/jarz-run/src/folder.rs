@@ -7,10 +7,11 @@ use std::fs::{self, File, OpenOptions};
 use std::path::{Path, PathBuf};
 
 /// Entries that belong to a run; nothing else is ever removed.
-const ENTRIES: [&str; 8] = [
+const ENTRIES: [&str; 9] = [
     "run.toml",
     "metrics.jsonl",
     "summary.json",
+    "evaluate.json",
     "checkpoints",
     "figures",
     "report.html",

@@ -9,7 +9,11 @@ use jarz::{
     Real, Rule, Schedule, Scheme, SelfInteractionRule, Setup, Shape, StepSize, Stratification, Thresholds,
     Trigger,
 };
-use jarz_data::{Header, ReadOptions, Table, file_sha256, read_table};
+use jarz_data::{
+    Header, Images, KnownSet, Part, Preparation, ReadOptions, Table, cache_folder, file_sha256,
+    read_png_folder, read_table,
+};
+use jarz_net::{Architecture, Base, NetEnergy};
 
 /// Something to be done with a run's setup, whatever its scalar type and model are.
 pub trait Job {
@@ -28,6 +32,11 @@ pub fn with_setup<J: Job>(config: &Config, job: J) -> Result<J::Output, RunError
 }
 
 fn with_scalar<T: Scalar, J: Job>(config: &Config, job: J) -> Result<J::Output, RunError> {
+    if let ModelConfig::Network(network) = &config.model {
+        let (energy, data) = network_and_data::<T>(config, network)?;
+        check_memory(config, data.dim(), size_of::<T>())?;
+        return job.run(setup(config, energy, data, None)?);
+    }
     let (data, teacher) = load_data::<T>(config)?;
     let truth = teacher.map(|t| cross_entropy(&t, &data));
     check_memory(config, data.dim(), size_of::<T>())?;
@@ -40,7 +49,107 @@ fn with_scalar<T: Scalar, J: Job>(config: &Config, job: J) -> Result<J::Output, 
             let energy = gaussian(mean, *precision, data.dim())?;
             job.run(setup(config, energy, data, truth)?)
         }
+        ModelConfig::Network(_) => Err(RunError::Impossible("a network is built elsewhere".into())),
     }
+}
+
+/// Images as a configuration wants them, without noise.
+pub fn load_images(config: &ImagesConfig, part: Part) -> Result<Images, RunError> {
+    let images = match config.set.as_str() {
+        "digits" => jarz_data::digits()?,
+        name => match KnownSet::by_name(name) {
+            Some(known) => known.load(part, &cache_folder()?)?,
+            None => read_png_folder(&config.set)?,
+        },
+    };
+    match (part, config.labels.is_empty(), config.set.as_str()) {
+        (Part::Train, true, _) => Ok(images),
+        (Part::Train, false, _) => Ok(images.subset(&config.labels)?),
+        // What training left of the same labels; other sets have a part of their own for tests.
+        (Part::Test, false, "digits") => Ok(images.subset_and_rest(&config.labels)?.1),
+        (Part::Test, false, _) => {
+            let counts = images.label_counts();
+            let wanted: Vec<(u8, usize)> = config
+                .labels
+                .iter()
+                .map(|(l, _)| (*l, counts.get(*l as usize).copied().unwrap_or(0)))
+                .collect();
+            Ok(images.subset(&wanted)?)
+        }
+        (Part::Test, true, _) => Ok(images),
+    }
+}
+
+/// How the images of a run are prepared; copy `copy` of them.
+pub fn preparation(config: &ImagesConfig, seed: u64, copy: u64) -> Preparation {
+    Preparation {
+        dequantise: config.dequantise,
+        noise: config.noise,
+        seed: config.seed.unwrap_or(seed),
+        draw: copy,
+    }
+}
+
+/// The network's architecture for images (or points) of a shape.
+pub fn architecture(config: &NetworkConfig, input: [usize; 3]) -> Result<Architecture, RunError> {
+    let architecture = match config.network.as_deref() {
+        Some("mnist") => Architecture::mnist(),
+        Some(_) => Architecture::cifar(config.width.unwrap_or(32)),
+        None => Architecture { input, layers: config.layers.clone() },
+    };
+    if architecture.input != input {
+        let [h, w, c] = architecture.input;
+        return Err(RunError::Impossible(format!(
+            "model.network takes images of {h} x {w} with {c} channel(s), but the data has {} x {} with {}",
+            input[0], input[1], input[2]
+        )));
+    }
+    Ok(architecture)
+}
+
+/// A network with its base, and the data in the walkers' coordinates.
+fn network_and_data<T: Scalar>(
+    config: &Config,
+    network: &NetworkConfig,
+) -> Result<(NetEnergy<T>, Dataset<T>), RunError> {
+    // The base is fitted to the data without its noise, whose variance is known.
+    let (input, clean, noisy, noise) = match &config.data {
+        DataConfig::Images(images) => {
+            let set = load_images(images, Part::Train)?;
+            if let Some(batch) = images.batch
+                && batch > set.len() * images.copies
+            {
+                let text =
+                    format!("data.batch = {batch}: there are only {} images", set.len() * images.copies);
+                return Err(RunError::Impossible(text));
+            }
+            let clean = set.values::<f64>(&Preparation::default())?;
+            let mut noisy = Vec::new();
+            for copy in 0..images.copies as u64 {
+                noisy.extend(set.values::<T>(&preparation(images, config.seed, copy))?);
+            }
+            let level = preparation(images, config.seed, 0).level_width(&set);
+            let dequantised = if images.dequantise { level * level / 12.0 } else { 0.0 };
+            (set.shape(), clean, noisy, (images.noise * images.noise + dequantised).sqrt())
+        }
+        _ => {
+            let (data, _) = load_data::<T>(config)?;
+            let clean = data.values().iter().map(|v| v.to_f64()).collect();
+            ([1, 1, data.dim()], clean, data.values().to_vec(), 0.0)
+        }
+    };
+    let dim = input.iter().product();
+    let base = Base::fit(&clean, dim, noise, network.base)?;
+    let energy = NetEnergy::new(&architecture(network, input)?, base, config.seed)?;
+    let mut rows = noisy;
+    if let Some(coordinates) = energy.coordinates() {
+        let mut z = vec![T::ZERO; rows.len()];
+        coordinates.to_walkers(&rows, &mut z);
+        rows = z;
+    }
+    let data = Dataset::new(dim, rows)
+        .ok_or_else(|| RunError::Impossible("the data has values that are not finite".into()))?;
+    Ok((energy, data))
 }
 
 /// Fills in what a run folder records beyond what the user wrote: the data file's fingerprint, and the
@@ -103,6 +212,15 @@ fn load_data<T: Real>(config: &Config) -> Result<(Dataset<T>, Option<Mixture>), 
                 RunError::Impossible(text)
             })?;
             Ok((data, None))
+        }
+        DataConfig::Images(images) => {
+            let set = load_images(images, Part::Train)?;
+            let mut values = Vec::new();
+            for copy in 0..images.copies as u64 {
+                values.extend(set.values::<T>(&preparation(images, config.seed, copy))?);
+            }
+            let data = Dataset::new(set.dim(), values);
+            Ok((data.ok_or_else(|| RunError::Impossible("the set has no images".into()))?, None))
         }
         DataConfig::Mixture { points, dim, means, masses, sigma, seed, .. } => {
             let means: Vec<Vec<f64>> = means.iter().map(|m| pad(m, *dim)).collect();
@@ -187,7 +305,7 @@ fn gaussian(mean: &[f64], precision: f64, dim: usize) -> Result<Gaussian, RunErr
 fn check_memory(config: &Config, dim: usize, scalar: usize) -> Result<(), RunError> {
     let modes = match &config.model {
         ModelConfig::Mixture { modes, .. } => *modes,
-        ModelConfig::Gaussian { .. } => dim,
+        ModelConfig::Gaussian { .. } | ModelConfig::Network(_) => dim,
     };
     let per_walker = 2 * dim as u128 * scalar as u128 + 64;
     let needed = config.walkers.count as u128 * per_walker + 200 * modes as u128 * dim as u128 * 8;
@@ -243,9 +361,6 @@ fn setup<T: Real, E: Energy<T>>(
         true => Thresholds::constant(config.resampling.threshold),
         false => Thresholds::steps(config.resampling.thresholds.clone()),
     };
-    let batch = match &config.data {
-        DataConfig::File { batch, .. } | DataConfig::Mixture { batch, .. } => *batch,
-    };
     let clip = kernel.clip_norm.map(Clip::Norm).or(kernel.clip_component.map(Clip::Component));
     Ok(Setup {
         algorithm: match config.algorithm.kind {
@@ -293,7 +408,7 @@ fn setup<T: Real, E: Energy<T>>(
         },
         walkers: config.walkers.count,
         batch: config.walkers.batch,
-        data_batch: batch,
+        data_batch: config.data.batch(),
         start: match config.walkers.start {
             WalkersStart::Stratified => Stratification::Stratified,
             WalkersStart::Independent => Stratification::Independent,

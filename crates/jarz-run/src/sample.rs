@@ -1,17 +1,13 @@
-//! What a trained model is for: samples, and likelihoods of other data.
+//! A trained model, loaded from its run folder, and samples of it.
 
 use crate::checkpoint::CheckpointStore;
 use crate::config::Config;
 use crate::error::RunError;
 use crate::folder::read_config;
-use crate::problem::{Job, check_unchanged, read_points, with_setup};
+use crate::problem::{Job, check_unchanged, with_setup};
 use crate::state::{Scalar, from_snapshot};
-use jarz::estimate::add_errors;
 use jarz::weights::normalise;
-use jarz::{
-    Advance, Dataset, Energy, Kernel, Purpose, Random, Sampler, Scheme, Setup, Trainer, Walkers, Weighting,
-};
-use serde::Serialize;
+use jarz::{Advance, Energy, Kernel, Purpose, Random, Sampler, Scheme, Setup, Trainer, Walkers, Weighting};
 use std::path::Path;
 
 /// Which samples are wanted.
@@ -47,48 +43,13 @@ pub struct Samples {
     pub weighted: bool,
 }
 
-/// Held-out cross-entropy of a trained model.
-#[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Evaluation {
-    /// Number of points.
-    pub points: usize,
-    /// Iterations the model was trained for.
-    pub iterations: u64,
-    /// Mean energy of the points.
-    pub mean_energy: f64,
-    /// Its standard error.
-    pub mean_energy_std_error: Option<f64>,
-    /// `log Z` from the weights.
-    pub log_z: Option<f64>,
-    /// Its standard error.
-    pub log_z_std_error: Option<f64>,
-    /// Cross-entropy in nats per point: minus the mean log-likelihood.
-    pub cross_entropy: Option<f64>,
-    /// Its standard error: of `log Z` and of the finite number of points together.
-    pub cross_entropy_std_error: Option<f64>,
-    /// Cross-entropy with the exact `log Z`, where there is one.
-    pub cross_entropy_exact: Option<f64>,
-    /// The standard error of that: of the finite number of points.
-    pub cross_entropy_exact_std_error: Option<f64>,
-}
-
 /// Draws samples from a trained model.
 pub fn sample(folder: &Path, request: &SampleRequest, warn: &dyn Fn(&str)) -> Result<Samples, RunError> {
     trained(folder, Draw { request }, warn)
 }
 
-/// Computes the cross-entropy of a trained model on a file of points.
-pub fn evaluate(
-    folder: &Path,
-    data: &Path,
-    array: Option<&str>,
-    warn: &dyn Fn(&str),
-) -> Result<Evaluation, RunError> {
-    trained(folder, Evaluate { data, array }, warn)
-}
-
 /// Something to be done with a trained model.
-trait TrainedJob {
+pub(crate) trait TrainedJob {
     type Output;
     fn run<T: Scalar, E: Energy<T>>(
         self,
@@ -99,7 +60,11 @@ trait TrainedJob {
 }
 
 /// Loads the newest checkpoint of a folder, read-only, and hands it to a job.
-fn trained<J: TrainedJob>(folder: &Path, job: J, warn: &dyn Fn(&str)) -> Result<J::Output, RunError> {
+pub(crate) fn trained<J: TrainedJob>(
+    folder: &Path,
+    job: J,
+    warn: &dyn Fn(&str),
+) -> Result<J::Output, RunError> {
     let config: Config = read_config(folder)?;
     check_unchanged(&config)?;
     if !folder.join("checkpoints").is_dir() {
@@ -181,12 +146,13 @@ impl TrainedJob for Draw<'_> {
         }
         let p = normalise(walkers.log_weights());
         let picks = scheme.ancestors(&p, n, &random, 1, Purpose::Draw);
+        let rows = in_data_coordinates(energy, walkers.positions());
         let wide = |x: &[T]| x.iter().map(|v| v.to_f64()).collect::<Vec<f64>>();
-        let at = |i: &u64| wide(&walkers.positions()[*i as usize * dim..(*i as usize + 1) * dim]);
+        let at = |i: &u64| wide(&rows[*i as usize * dim..(*i as usize + 1) * dim]);
         Ok(Samples {
             dim,
             equal: picks.iter().flat_map(at).collect(),
-            positions: wide(walkers.positions()),
+            positions: wide(&rows),
             log_weights: walkers.log_weights().to_vec(),
             ess,
             steps,
@@ -195,50 +161,11 @@ impl TrainedJob for Draw<'_> {
     }
 }
 
-struct Evaluate<'a> {
-    data: &'a Path,
-    array: Option<&'a str>,
-}
-
-impl TrainedJob for Evaluate<'_> {
-    type Output = Evaluation;
-    fn run<T: Scalar, E: Energy<T>>(
-        self,
-        mut trainer: Trainer<T, E>,
-        _: Kernel,
-        _: Scheme,
-    ) -> Result<Evaluation, RunError> {
-        let table = read_points(self.data, self.array, None, None)?;
-        let dim = trainer.walkers().dim();
-        if table.cols != dim {
-            let text = format!(
-                "'{}' has {} columns but the model has {dim} dimensions",
-                self.data.display(),
-                table.cols
-            );
-            return Err(RunError::Impossible(text));
-        }
-        let data = Dataset::from_f64(table.cols, &table.values).ok_or_else(|| {
-            RunError::Impossible(format!(
-                "'{}' has values too large for precision {}",
-                self.data.display(),
-                T::NAME
-            ))
-        })?;
-        let energy = trainer.mean_energy(&data)?;
-        let estimates = trainer.estimates()?;
-        let (log_z, error) = (estimates.log_z.map(|z| z.value), estimates.log_z.and_then(|z| z.std_error));
-        Ok(Evaluation {
-            points: table.rows,
-            iterations: trainer.iteration(),
-            mean_energy: energy.value,
-            mean_energy_std_error: energy.std_error,
-            log_z,
-            log_z_std_error: error,
-            cross_entropy: log_z.map(|z| z + energy.value),
-            cross_entropy_std_error: add_errors(error, energy.std_error),
-            cross_entropy_exact: estimates.log_z_exact.map(|z| z + energy.value),
-            cross_entropy_exact_std_error: estimates.log_z_exact.and(energy.std_error),
-        })
+/// Walkers in the coordinates of the data.
+pub(crate) fn in_data_coordinates<T: Scalar, E: Energy<T>>(energy: &E, z: &[T]) -> Vec<T> {
+    let mut x = z.to_vec();
+    if let Some(coordinates) = energy.coordinates() {
+        coordinates.to_data(z, &mut x);
     }
+    x
 }

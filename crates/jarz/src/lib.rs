@@ -5,6 +5,7 @@
 //! using Jarzynski equality" (2023); labels such as eq. `X:A:k` refer to its equations.
 
 pub mod algorithm;
+pub mod annealing;
 pub mod data;
 pub mod energy;
 pub mod error;
@@ -26,7 +27,9 @@ pub mod weights;
 
 pub use algorithm::{Algorithm, SelfInteractionRule};
 pub use data::Dataset;
-pub use energy::{Energy, Exact, Fused, Gaussian, Mixture, Modes, ParamGroup, PerWalker, Stratification};
+pub use energy::{
+    Coordinates, Energy, Exact, Fused, Gaussian, Mixture, Modes, ParamGroup, PerWalker, Stratification,
+};
 pub use error::Error;
 pub use estimate::{Estimates, Families, Measured};
 pub use kernel::{Clip, Kernel, KernelKind, StepSize};

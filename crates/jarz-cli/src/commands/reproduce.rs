@@ -10,7 +10,9 @@ use jarz_experiments::criterion::Verdict;
 use jarz_experiments::plan::Plan;
 use jarz_experiments::report::{count, verdict_table};
 use jarz_experiments::timing::duration;
-use jarz_experiments::{Estimate, ExperimentError, Finished, Options, Progress, Watch, built_in};
+use jarz_experiments::{
+    Estimate, ExperimentError, Finished, Options, Progress, Watch, built_in, image_experiments,
+};
 use jarz_figures::{Report, Section};
 use serde_json::{Value, json};
 use std::io::IsTerminal;
@@ -56,7 +58,7 @@ fn options(args: &ReproduceArgs, name: &str, out: PathBuf) -> Options {
 }
 
 fn list(ui: &Ui) -> Result<(), CliError> {
-    let all = built_in();
+    let all = [built_in(), image_experiments()].concat();
     if ui.json {
         let rows: Vec<_> = all.iter().map(|(n, t)| json!({"name": n, "title": t})).collect();
         return print_json(&rows);

@@ -74,8 +74,48 @@ impl Config {
                     return Err(bad("data.masses", format!("{masses:?}"), reason));
                 }
             }
+            DataConfig::Images(_) => {}
+        }
+        if let DataConfig::Images(images) = &self.data {
+            if !(images.noise >= 0.0 && images.noise.is_finite()) {
+                return Err(bad("data.noise", images.noise, "must be zero or positive"));
+            }
+            if images.copies == 0 || images.copies > 10_000 {
+                return Err(bad("data.copies", images.copies, "must be 1 to 10000"));
+            }
+            if images.batch == Some(0) {
+                return Err(bad("data.batch", 0, "must be at least 1 (leave it out to use all images)"));
+            }
         }
         match &self.model {
+            ModelConfig::Network(network) => {
+                match (&network.network, network.layers.is_empty()) {
+                    (Some(_), false) => {
+                        return Err(bad(
+                            "model.layers",
+                            "[...]",
+                            "give either layers or the name of a network",
+                        ));
+                    }
+                    (None, true) => {
+                        let reason = "give layers, or network = \"mnist\" or \"cifar\"";
+                        return Err(bad("model.layers", "[]", reason));
+                    }
+                    _ => {}
+                }
+                if let Some(name) = &network.network
+                    && !["mnist", "cifar"].contains(&name.as_str())
+                {
+                    return Err(bad("model.network", name, "must be \"mnist\" or \"cifar\""));
+                }
+                if network.width.is_some_and(|w| w == 0 || w > 4096) {
+                    let value = format!("{:?}", network.width);
+                    return Err(bad("model.width", value, "must be 1 to 4096"));
+                }
+                if network.width.is_some() && network.network.as_deref() != Some("cifar") {
+                    return Err(bad("model.width", "...", "only the network \"cifar\" has a width"));
+                }
+            }
             ModelConfig::Mixture { modes, sigma, epsilon, means, masses, .. } => {
                 if *modes == 0 || *modes > 1_000_000 {
                     return Err(bad("model.modes", modes, "must be 1 to 1000000"));

@@ -2,6 +2,7 @@
 
 mod check;
 
+use jarz_net::{BaseKind, Layer};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -130,6 +131,48 @@ pub enum DataConfig {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         seed: Option<u64>,
     },
+    /// Images, scaled to [-1, 1]; channels last.
+    Images(ImagesConfig),
+}
+
+/// A set of images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ImagesConfig {
+    /// `digits` (built in), `mnist`, `fashion-mnist` or `cifar10` (fetched by `jarz data get`), or a folder of PNG files.
+    pub set: String,
+    /// The first so many images of each label, `[[label, count], ...]`; all if not given.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<(u8, usize)>,
+    /// Standard deviation of Gaussian noise added to every pixel.
+    #[serde(default)]
+    pub noise: f64,
+    /// Whether pixels are spread uniformly over their level.
+    #[serde(default)]
+    pub dequantise: bool,
+    /// How often every image occurs, each time with noise of its own.
+    #[serde(default = "once")]
+    pub copies: usize,
+    /// Images used per iteration; all if not given.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub batch: Option<usize>,
+    /// Seed of the noise, if it is to differ from the run's.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seed: Option<u64>,
+}
+
+fn once() -> usize {
+    1
+}
+
+impl DataConfig {
+    /// Points used per iteration; all if not given.
+    pub fn batch(&self) -> Option<usize> {
+        match self {
+            DataConfig::File { batch, .. } | DataConfig::Mixture { batch, .. } => *batch,
+            DataConfig::Images(images) => images.batch,
+        }
+    }
 }
 
 fn unit() -> f64 {
@@ -169,6 +212,30 @@ pub enum ModelConfig {
         #[serde(default = "unit")]
         precision: f64,
     },
+    /// A network on top of a Gaussian fitted to the data; parameter groups by layer.
+    Network(NetworkConfig),
+}
+
+/// A network on top of a Gaussian.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct NetworkConfig {
+    /// What the Gaussian knows of the data: `isotropic`, `diagonal` or `full` covariance.
+    #[serde(default = "full")]
+    pub base: BaseKind,
+    /// A network by name: `mnist` or `cifar`, those of the paper.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub network: Option<String>,
+    /// Width `n_f` of the network `cifar`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub width: Option<usize>,
+    /// The layers of a network of your own, first to last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<Layer>,
+}
+
+fn full() -> BaseKind {
+    BaseKind::Full
 }
 
 fn tenth() -> f64 {

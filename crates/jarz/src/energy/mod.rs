@@ -6,6 +6,7 @@ pub(crate) mod mixture;
 pub use gaussian::Gaussian;
 pub use mixture::Mixture;
 
+use crate::annealing::BaseMeasure;
 use crate::random::{Key, Random};
 use crate::real::Real;
 use crate::sampler::SelfInteraction;
@@ -129,8 +130,18 @@ pub trait Energy<T: Real>: Clone + Send + Sync {
         None
     }
 
+    /// The coordinates walkers live in, where they are not those of the data.
+    fn coordinates(&self) -> Option<&dyn Coordinates<T>> {
+        None
+    }
+
     /// The modes of a mixture.
     fn modes(&self) -> Option<&dyn Modes<T>> {
+        None
+    }
+
+    /// The base measure of a model that is one with something on top: where annealing to it begins.
+    fn base_measure(&self) -> Option<Box<dyn BaseMeasure<T>>> {
         None
     }
 }
@@ -219,6 +230,18 @@ pub trait Exact<T: Real> {
     /// Draws the walkers with the given global ids, out of `total` in all. Stratified draws give each mode
     /// its share of the walkers up to rounding (the fixed point of training remembers these shares).
     fn sample(&self, ids: Range<u64>, total: u64, start: Stratification, random: &Random, out: &mut [T]);
+}
+
+/// Coordinates that walkers and data have in training, when these are not the ones the data came in. Both ways, rows correspond.
+pub trait Coordinates<T: Real> {
+    /// From the walkers' coordinates to those of the data.
+    fn to_data(&self, z: &[T], x: &mut [T]);
+
+    /// From the data's coordinates to those of the walkers.
+    fn to_walkers(&self, x: &[T], z: &mut [T]);
+
+    /// `log |det dx/dz|`: a cross-entropy in the data's coordinates is the one in the walkers' plus this.
+    fn log_det(&self) -> f64;
 }
 
 /// How initial walkers are spread over the modes.

@@ -48,6 +48,14 @@ pub enum Purpose {
     DataNoise = 21,
     /// Which data points are held out.
     DataSplit = 22,
+    /// Langevin noise of an annealing.
+    AnnealNoise = 30,
+    /// The uniform of an annealing's Metropolis test.
+    AnnealAccept = 31,
+    /// Uniforms of an annealing's resampling.
+    AnnealResample = 32,
+    /// Samples of the base measure that an annealing starts from.
+    AnnealStart = 33,
     /// Free for the user's own code.
     User = 255,
 }

@@ -199,11 +199,16 @@ fn log_z_of_one_run_is_close() {
 
 /// The tests above would be worth nothing if they did not notice these mistakes, for every one of these steps and batches.
 fn mutation_is_noticed(faults: Faults, kernel: Kernel) {
+    mutation_is_noticed_by(4000, faults, kernel);
+}
+
+/// The same with another number of ensembles.
+fn mutation_is_noticed_by(replicas: u64, faults: Faults, kernel: Kernel) {
     for h in [0.1, 0.35] {
         for batch in [None, Some(9)] {
             let setup = Setup { kernel, h, batch, scheme: Some(Scheme::Multinomial), faults };
-            let (mixture, _) = deviations(&MixturePath, &setup, 4000);
-            let (gauss, _) = deviations(&GaussianPath, &setup, 4000);
+            let (mixture, _) = deviations(&MixturePath, &setup, replicas);
+            let (gauss, _) = deviations(&GaussianPath, &setup, replicas);
             assert!(worst(&mixture).max(worst(&gauss)) > LIMIT, "{setup:?}: {mixture:.1?} {gauss:.1?}");
         }
     }
@@ -227,10 +232,12 @@ fn mutation_swapped_alphas_is_noticed() {
     mutation_is_noticed(Faults { swapped_alphas: true, ..RIGHT }, Kernel::mala());
 }
 
-/// Clipping the drift of the walker, not that of its transition density.
+/// Clipping the drift of the walker, not that of its transition density: a small mistake where clipping is rare, so it takes more
+/// ensembles to see it.
 #[test]
 fn mutation_clip_missing_from_the_density_is_noticed() {
     for clip in [Clip::Norm(2.0), Clip::Component(1.5)] {
-        mutation_is_noticed(Faults { unclipped_density: true, ..RIGHT }, Kernel::ula().with_clip(Some(clip)));
+        let faults = Faults { unclipped_density: true, ..RIGHT };
+        mutation_is_noticed_by(16_000, faults, Kernel::ula().with_clip(Some(clip)));
     }
 }

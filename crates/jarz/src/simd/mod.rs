@@ -92,7 +92,9 @@ pub(crate) fn prefetch<T>(address: *const T) {
 }
 
 /// Compiles a function for every instruction set; the first argument of the result is the [`Isa`].
-macro_rules! multiversion {
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __multiversion {
     ($(#[$meta:meta])* $vis:vis fn $name:ident $([$t:ident : $bound:path])? ($($arg:ident : $ty:ty),* $(,)?) $body:block) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
@@ -120,7 +122,8 @@ macro_rules! multiversion {
         }
     };
 }
-pub(crate) use multiversion;
+#[doc(hidden)]
+pub use crate::__multiversion as multiversion;
 
 /// Entry points, one per instruction set, of a kernel that is generic over [`Simd`]: `fn name{generics}{their names}(arguments) = kernel`
 /// makes `name(isa, arguments)` out of an `#[inline(always)]` function `kernel::<S, generics>(arguments)`.

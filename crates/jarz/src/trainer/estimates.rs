@@ -101,11 +101,12 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             Measured { value, std_error: Some(std_error) }
         });
         let log_z_exact = self.energy.exact().map(|e| e.log_z());
+        let volume = self.energy.coordinates().map_or(0.0, |c| c.log_det());
         let cross_entropy = log_z.map(|z| Measured {
-            value: z.value + data.energy,
+            value: z.value + data.energy + volume,
             std_error: add_errors(z.std_error, data_energy.std_error),
         });
-        let cross_entropy_exact = log_z_exact.map(|z| z + data.energy);
+        let cross_entropy_exact = log_z_exact.map(|z| z + data.energy + volume);
         let modes = self.energy.modes();
         let walker_masses = modes.map(|modes| {
             let count = modes.count();

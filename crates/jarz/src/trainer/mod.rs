@@ -278,6 +278,11 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         &self.energy
     }
 
+    /// The data.
+    pub fn data(&self) -> &Dataset<T> {
+        &self.data
+    }
+
     /// The walkers.
     pub fn walkers(&self) -> &Walkers<T> {
         self.sampler.walkers()

@@ -1,0 +1,226 @@
+//! Experiments on images: what the walkers and the model itself think of each kind, judged by a classifier and by annealing.
+
+mod page;
+
+use crate::criterion::{Outcome, Verdict};
+use crate::error::ExperimentError;
+use crate::folder::run_folder;
+use crate::plan::Plan;
+use crate::report::Finished;
+use crate::table::Table;
+use jarz::annealing::Settings;
+use jarz_data::{Images, Part, Preparation};
+use jarz_net::{Classifier, Training};
+use jarz_run::config::ImagesConfig;
+use jarz_run::files::write_atomic;
+use jarz_run::{ImageEvaluation, ImageRequest, evaluate_images, images_of, load_images};
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+/// How images are judged: the section `[images]` of an experiment.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ImagesSpec {
+    /// Passes of the classifier over its training images.
+    pub epochs: usize,
+    /// Largest noise on the images the classifier is trained with.
+    pub noise: f64,
+    /// Walkers of the annealing.
+    pub walkers: usize,
+    /// To what the ESS may fall on one rung of the annealing.
+    pub step_ess: f64,
+    /// MALA moves on each rung.
+    pub moves: u32,
+}
+
+impl Default for ImagesSpec {
+    fn default() -> Self {
+        ImagesSpec { epochs: 20, noise: 0.3, walkers: 1024, step_ess: 0.9, moves: 2 }
+    }
+}
+
+/// A classifier of the kinds that a run is trained on, and how good it is.
+pub(crate) struct Kinds {
+    pub classifier: Classifier<f32>,
+    pub names: Vec<String>,
+    /// Share of each kind among the training images.
+    pub shares: Vec<f64>,
+    /// Share of held-out images, with the noise of the run, that it puts into the right class.
+    pub accuracy: f64,
+    pub train: Images,
+    pub held_out: Images,
+}
+
+/// What came of one variant.
+pub(crate) struct Judged {
+    pub label: String,
+    pub weighted: bool,
+    pub folder: std::path::PathBuf,
+    pub result: ImageEvaluation,
+}
+
+impl Kinds {
+    fn new(spec: &ImagesSpec, images: &ImagesConfig, seed: u64) -> Result<Self, ExperimentError> {
+        let run = |e: jarz_data::ImageError| ExperimentError::Run(e.into());
+        let net = |e: jarz_net::Error| ExperimentError::Run(e.into());
+        let train = load_images(images, Part::Train)?;
+        let held_out = load_images(images, Part::Test)?;
+        let kinds: Vec<u8> = match images.labels.is_empty() {
+            false => images.labels.iter().map(|(label, _)| *label).collect(),
+            true => (0..train.label_names().len() as u8).collect(),
+        };
+        let class_of = |images: &Images| -> Result<Vec<usize>, ExperimentError> {
+            let labels = images.labels().ok_or_else(|| {
+                ExperimentError::Option(
+                    "the images have no labels, so that their kinds cannot be told apart".into(),
+                )
+            })?;
+            Ok(labels.iter().map(|l| kinds.iter().position(|k| k == l).unwrap_or(0)).collect())
+        };
+        let classes = class_of(&train)?;
+        let mut classifier = Classifier::<f32>::for_images(train.shape(), kinds.len(), seed).map_err(net)?;
+        let x = train.values::<f32>(&Preparation::default()).map_err(run)?;
+        let how = Training { epochs: spec.epochs, batch: 64, noise: spec.noise, seed, ..Training::default() };
+        classifier.train(&x, &classes, how).map_err(net)?;
+        let noisy = Preparation { noise: images.noise, seed, draw: 1 << 41, ..Preparation::default() };
+        let other = held_out.values::<f32>(&noisy).map_err(run)?;
+        let accuracy = classifier.accuracy(&other, &class_of(&held_out)?).map_err(net)?;
+        let count = |k: usize| classes.iter().filter(|c| **c == k).count() as f64 / classes.len() as f64;
+        Ok(Kinds {
+            classifier,
+            names: kinds.iter().map(|k| train.label_names()[*k as usize].clone()).collect(),
+            shares: (0..kinds.len()).map(count).collect(),
+            accuracy,
+            train,
+            held_out,
+        })
+    }
+}
+
+/// Writes `figures/`, `report.html` and `summary.json` of an experiment on images; all runs must be finished.
+pub(crate) fn write(out: &Path, plan: &Plan, spec: &ImagesSpec) -> Result<Finished, ExperimentError> {
+    let Some(first) = plan.variants.first() else {
+        return Err(ExperimentError::Option("an experiment needs a variant".into()));
+    };
+    let kinds = Kinds::new(spec, images_of(&first.config)?, plan.seed)?;
+    let annealing = Settings {
+        walkers: spec.walkers,
+        step_ess: spec.step_ess,
+        moves: spec.moves,
+        seed: plan.seed,
+        ..Settings::default()
+    };
+    let request =
+        ImageRequest { annealing: &annealing, classifier: &kinds.classifier, held_out: &kinds.held_out };
+    let mut judged = Vec::new();
+    for variant in &plan.variants {
+        for run in 0..plan.runs {
+            let folder = run_folder(out, &variant.name, run);
+            let go_on = &mut |_: &jarz::annealing::Rung| ControlFlow::Continue(());
+            let result = evaluate_images(&folder, &request, go_on, &|_| ())?;
+            let text = serde_json::to_string_pretty(&result).unwrap_or_default() + "\n";
+            write_atomic(folder.join("evaluate.json"), text.as_bytes())?;
+            let label = if variant.label.is_empty() { &variant.name } else { &variant.label };
+            let label = if plan.runs == 1 { label.clone() } else { format!("{label}, run {}", run + 1) };
+            judged.push(Judged { label, weighted: result.judgement.log_z.is_some(), folder, result });
+        }
+    }
+    let verdicts: Vec<Verdict> =
+        judged.iter().filter(|j| j.weighted).flat_map(|j| criteria(j, &kinds)).collect();
+    let table = masses(&judged, &kinds);
+    page::write(out, plan, &kinds, &judged, &verdicts, &table)?;
+    let summary = json!({
+        "experiment": plan.name, "scale": plan.scale.name(), "version": env!("CARGO_PKG_VERSION"), "seed": plan.seed,
+        "kinds": kinds.names, "data_masses": kinds.shares, "classifier_accuracy": kinds.accuracy,
+        "variants": judged.iter().map(|j| json!({"label": j.label, "result": j.result})).collect::<Vec<_>>(),
+        "criteria": verdicts.iter().map(|v| json!({
+            "claim": v.claim, "asked": v.asked, "measured": v.measured, "agrees": v.outcome.word(),
+        })).collect::<Vec<_>>(),
+    });
+    write_atomic(out.join("summary.json"), format!("{summary:#}\n").as_bytes())?;
+    Ok(Finished { name: plan.name.clone(), title: plan.resolved.title.clone(), table, verdicts, summary })
+}
+
+fn yes_or_no(yes: bool) -> Outcome {
+    if yes { Outcome::Yes } else { Outcome::No }
+}
+
+/// What is asked of a weighted run.
+fn criteria(judged: &Judged, kinds: &Kinds) -> Vec<Verdict> {
+    let (j, r) = (&judged.result.judgement, &judged.result);
+    let mut all = Vec::new();
+    let empty = Vec::new();
+    let (masses, errors) = (j.walker_masses.as_ref().unwrap_or(&empty), j.walker_masses_std_error.as_ref());
+    for (k, share) in kinds.shares.iter().enumerate() {
+        let mass = masses.get(k).copied().unwrap_or(f64::NAN);
+        let error = errors.and_then(|e| e.get(k).copied().flatten()).unwrap_or(0.0);
+        let off = (mass - share).abs();
+        all.push(Verdict {
+            claim: format!("{}: the mass of kind {} is that of the data", judged.label, kinds.names[k]),
+            asked: "within 3 standard errors, or 15 % of it".into(),
+            measured: format!("{mass:.3} ± {error:.3}, data {share:.3}"),
+            outcome: yes_or_no(off <= 3.0 * error || off <= 0.15 * share),
+        });
+    }
+    if let Some(log_z) = j.log_z {
+        let error = jarz::estimate::add_errors(j.log_z_std_error, j.log_z_annealed_std_error).unwrap_or(0.0);
+        all.push(Verdict {
+            claim: format!("{}: log Z tracked in training is that of the model", judged.label),
+            asked: "equal to the annealed one within 3 joint standard errors".into(),
+            measured: format!("{log_z:.2} tracked, {:.2} annealed, joint error {error:.2}", j.log_z_annealed),
+            outcome: yes_or_no((log_z - j.log_z_annealed).abs() <= 3.0 * error),
+        });
+    }
+    all.push(Verdict {
+        claim: format!("{}: the samples are images of the kinds", judged.label),
+        asked: "at least 80 % of the weighted walkers assigned by the classifier with probability above 0.9"
+            .into(),
+        measured: format!("{:.1} %", 100.0 * r.assigned),
+        outcome: yes_or_no(r.assigned >= 0.8),
+    });
+    all
+}
+
+/// Masses of the kinds: data, walkers, model; and cross-entropies.
+fn masses(judged: &[Judged], kinds: &Kinds) -> Table {
+    let mut headers = vec!["".to_string()];
+    headers.extend(kinds.names.iter().map(|n| format!("mass of {n}")));
+    headers.extend(["log Z", "nats per dimension", "held out"].map(String::from));
+    let number = |v: f64, e: Option<f64>| match e {
+        Some(e) => format!("{v:.3} ± {e:.3}"),
+        None => format!("{v:.3}"),
+    };
+    let row =
+        |label: String, masses: &Option<Vec<f64>>, errors: &Option<Vec<Option<f64>>>, rest: [String; 3]| {
+            let mut row = vec![label];
+            for k in 0..kinds.names.len() {
+                let mass = masses.as_ref().and_then(|m| m.get(k).copied()).unwrap_or(f64::NAN);
+                row.push(number(mass, errors.as_ref().and_then(|e| e.get(k).copied().flatten())));
+            }
+            row.extend(rest);
+            row
+        };
+    let dash = || "-".to_string();
+    let mut rows = vec![row("data".into(), &Some(kinds.shares.clone()), &None, [dash(), dash(), dash()])];
+    for j in judged {
+        let (e, r) = (&j.result.judgement, &j.result);
+        let per = |v: f64| v / r.dim as f64;
+        let tracked = [
+            e.log_z.map_or_else(dash, |z| number(z, e.log_z_std_error)),
+            r.cross_entropy.map_or_else(dash, |h| number(per(h), r.cross_entropy_std_error.map(per))),
+            r.held_out.map_or_else(dash, |h| number(per(h), None)),
+        ];
+        let errors = if j.weighted { &e.walker_masses_std_error } else { &None };
+        rows.push(row(format!("{}: walkers", j.label), &e.walker_masses, errors, tracked));
+        let annealed = [
+            number(e.log_z_annealed, e.log_z_annealed_std_error),
+            number(per(r.cross_entropy_annealed), r.cross_entropy_annealed_std_error.map(per)),
+            number(per(r.held_out_annealed), r.held_out_annealed_std_error.map(per)),
+        ];
+        let label = format!("{}: model, by annealing", j.label);
+        rows.push(row(label, &e.model_masses, &e.model_masses_std_error, annealed));
+    }
+    Table { headers, rows }
+}

@@ -1,0 +1,134 @@
+//! Runs on images judged: masses of kinds by a classifier, and cross-entropies of training and held-out images.
+
+use crate::config::{Config, DataConfig, ImagesConfig};
+use crate::error::RunError;
+use crate::evaluate::{Classes, Judgement, Progress, in_walkers_coordinates, judge};
+use crate::problem::preparation;
+use crate::sample::{TrainedJob, in_data_coordinates, trained};
+use crate::state::Scalar;
+use jarz::annealing::Settings;
+use jarz::estimate::add_errors;
+use jarz::weights::normalise;
+use jarz::{Dataset, Energy, Kernel, Measured, Scheme, Trainer};
+use jarz_data::Images;
+use jarz_net::Classifier;
+use serde::Serialize;
+use std::path::Path;
+
+/// Number of the noise that held-out images get: no copy of the training images has it.
+const HELD_OUT: u64 = 1 << 40;
+
+/// How a run on images is to be judged.
+pub struct ImageRequest<'a> {
+    /// How to anneal.
+    pub annealing: &'a Settings,
+    /// Tells the kinds of images apart.
+    pub classifier: &'a Classifier<f32>,
+    /// Images that the run did not see.
+    pub held_out: &'a Images,
+}
+
+/// What a run on images is worth. Cross-entropies are in nats per image, in the coordinates of the pixels.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[allow(missing_docs)]
+pub struct ImageEvaluation {
+    #[serde(flatten)]
+    pub judgement: Judgement,
+    pub dim: usize,
+    pub cross_entropy: Option<f64>,
+    pub cross_entropy_std_error: Option<f64>,
+    pub cross_entropy_annealed: f64,
+    pub cross_entropy_annealed_std_error: Option<f64>,
+    pub held_out: Option<f64>,
+    pub held_out_annealed: f64,
+    pub held_out_annealed_std_error: Option<f64>,
+    /// Share of the weighted walkers that the classifier assigns with a probability above 0.9.
+    pub assigned: f64,
+    pub ess: f64,
+    /// The walkers as images, and their normalised weights.
+    #[serde(skip)]
+    pub images: Vec<f32>,
+    #[serde(skip)]
+    pub weights: Vec<f64>,
+}
+
+/// The images of a configuration.
+pub fn images_of(config: &Config) -> Result<&ImagesConfig, RunError> {
+    match &config.data {
+        DataConfig::Images(images) => Ok(images),
+        _ => Err(RunError::Impossible("data.kind must be \"images\"".into())),
+    }
+}
+
+/// Judges the trained model of a run folder.
+pub fn evaluate_images(
+    folder: &Path,
+    request: &ImageRequest<'_>,
+    progress: Progress<'_>,
+    warn: &dyn Fn(&str),
+) -> Result<ImageEvaluation, RunError> {
+    let config = crate::folder::read_config(folder)?;
+    trained(folder, Evaluate { request, config: &config, progress }, warn)
+}
+
+struct Evaluate<'a, 'p> {
+    request: &'a ImageRequest<'a>,
+    config: &'a Config,
+    progress: Progress<'p>,
+}
+
+impl TrainedJob for Evaluate<'_, '_> {
+    type Output = ImageEvaluation;
+    fn run<T: Scalar, E: Energy<T>>(
+        self,
+        mut trainer: Trainer<T, E>,
+        _: Kernel,
+        _: Scheme,
+    ) -> Result<ImageEvaluation, RunError> {
+        let (request, energy) = (self.request, trainer.energy().clone());
+        let seen = |z: &[T]| -> Vec<f32> {
+            in_data_coordinates(&energy, z).iter().map(|v| v.to_f64() as f32).collect()
+        };
+        let how = preparation(images_of(self.config)?, self.config.seed, HELD_OUT);
+        let held_out = request.held_out.dataset::<T>(&how)?;
+        if held_out.dim() != energy.dim() {
+            return Err(RunError::Impossible("the held-out images have another size".into()));
+        }
+        let held_out = trainer.mean_energy(&in_walkers_coordinates(&energy, held_out)?)?;
+        let trained_on: &Dataset<T> = trainer.data();
+        let own = trainer.mean_energy(trained_on)?;
+        let classes = Classes {
+            count: request.classifier.classes(),
+            probabilities: &|z: &[T]| request.classifier.probabilities(&seen(z)),
+        };
+        let judgement = judge(&mut trainer, request.annealing, Some(classes), self.progress)?;
+        let walkers = trainer.walkers();
+        let (images, weights) = (seen(walkers.positions()), normalise(walkers.log_weights()));
+        let probabilities = request.classifier.probabilities(&images);
+        let sure = |row: &[f64]| row.iter().any(|p| *p > 0.9);
+        let rows = probabilities.chunks_exact(request.classifier.classes());
+        let assigned = rows.zip(&weights).map(|(row, w)| if sure(row) { *w } else { 0.0 }).sum();
+        let volume = energy.coordinates().map_or(0.0, |c| c.log_det());
+        let annealed = |energy: Measured| {
+            let error = add_errors(judgement.log_z_annealed_std_error, energy.std_error);
+            (judgement.log_z_annealed + energy.value + volume, error)
+        };
+        let (own_annealed, held_annealed) = (annealed(own), annealed(held_out));
+        let ess = 1.0 / (weights.len() as f64 * weights.iter().map(|w| w * w).sum::<f64>());
+        Ok(ImageEvaluation {
+            dim: energy.dim(),
+            cross_entropy: judgement.log_z.map(|z| z + own.value + volume),
+            cross_entropy_std_error: add_errors(judgement.log_z_std_error, own.std_error),
+            cross_entropy_annealed: own_annealed.0,
+            cross_entropy_annealed_std_error: own_annealed.1,
+            held_out: judgement.log_z.map(|z| z + held_out.value + volume),
+            held_out_annealed: held_annealed.0,
+            held_out_annealed_std_error: held_annealed.1,
+            assigned,
+            ess,
+            judgement,
+            images,
+            weights,
+        })
+    }
+}

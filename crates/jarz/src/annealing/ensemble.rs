@@ -1,0 +1,330 @@
+//! The walkers of an annealing. What is cached of them is the model's energy and gradient and the base's energy, so that `U_t` is known for every
+//! `t` and a move costs one evaluation of the model.
+
+use super::{AnnealingError, BaseMeasure, Settings};
+use crate::energy::Energy;
+use crate::kernel::{propose, reverse};
+use crate::parallel::{Layout, Pieces, Workers};
+use crate::random::{Purpose, Random};
+use crate::real::{Real, WalkerIds};
+use crate::resampling::draw::Uniforms;
+use crate::resampling::{Draws, replacements};
+use crate::walkers::Walkers;
+use crate::weights::{WeightSums, normalise};
+
+/// Walkers that the first time step is tried with.
+const TRIED: usize = 256;
+/// Number of the first of those tries: beyond all moves.
+const TRIES_FROM: u64 = 1 << 40;
+
+/// Deliberate mistakes, for tests that must notice them.
+#[cfg(test)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(crate) struct Faults {
+    /// Every proposal is taken.
+    pub always_accept: bool,
+    /// Weights gain `+(t' - t) f`.
+    pub wrong_sign: bool,
+    /// Moves belong to the `t` before.
+    pub late_moves: bool,
+    /// Resampling forgets what is cached.
+    pub stale_caches: bool,
+}
+
+/// Memory of one thread for a block.
+#[derive(Default)]
+pub(super) struct Scratch<T, W> {
+    energy: W,
+    noise: Vec<T>,
+    y: Vec<T>,
+    g_y: Vec<T>,
+    drift: Vec<T>,
+    displacement: Vec<T>,
+    u_y: Vec<f64>,
+    b_y: Vec<f64>,
+    forward: Vec<f64>,
+    backward: Vec<f64>,
+}
+
+impl<T: Real, W> Scratch<T, W> {
+    fn fit(&mut self, rows: usize, dim: usize) {
+        self.noise.resize(rows * T::noise_stride(dim), T::ZERO);
+        for buffer in [&mut self.y, &mut self.g_y, &mut self.drift, &mut self.displacement] {
+            buffer.resize(rows * dim, T::ZERO);
+        }
+        for buffer in [&mut self.u_y, &mut self.b_y, &mut self.forward, &mut self.backward] {
+            buffer.resize(rows, 0.0);
+        }
+    }
+}
+
+/// Sums of one chunk.
+#[derive(Clone, Copy, Default)]
+struct Tally {
+    accepted: f64,
+    bad: Option<u64>,
+}
+
+/// A block of walkers: positions, the model's gradients and energies, the base's energies.
+struct Block<'a, T> {
+    first: u64,
+    x: &'a mut [T],
+    g: &'a mut [T],
+    u: &'a mut [f64],
+    b: &'a mut [f64],
+}
+
+/// One move at `t`.
+struct Move<'a, T, E> {
+    energy: &'a E,
+    base: &'a dyn BaseMeasure<T>,
+    random: Random,
+    number: u64,
+    t: f64,
+    h: f64,
+    #[cfg(test)]
+    faults: Faults,
+}
+
+impl<T: Real, E: Energy<T>> Move<'_, T, E> {
+    /// MALA for `U_t = (1 - t) base + t U`.
+    fn mala(&self, block: Block<'_, T>, tally: &mut Tally, s: &mut Scratch<T, E::Workspace>) {
+        let (n, dim, h) = (block.u.len(), self.energy.dim(), self.h);
+        s.fit(n, dim);
+        let ids = WalkerIds::From(block.first);
+        self.random.normal_rows(self.number, Purpose::AnnealNoise, ids, dim, &mut s.noise);
+        self.base.energy_and_gradient(block.x, &mut s.b_y, &mut s.drift);
+        self.mix(block.g, &mut s.drift);
+        s.y.copy_from_slice(block.x);
+        let scale = (2.0 * h).sqrt();
+        propose(&mut s.y, &s.drift, &s.noise, dim, h, scale, None, &mut s.displacement, &mut s.forward);
+        self.energy.energy_and_gradient(&s.y, &mut s.u_y, &mut s.g_y, &mut s.energy);
+        self.base.energy_and_gradient(&s.y, &mut s.b_y, &mut s.drift);
+        self.mix(&s.g_y, &mut s.drift);
+        reverse(&s.displacement, &s.drift, dim, h, None, &mut s.backward);
+        for i in 0..n {
+            let (before, after) = (self.at(block.b[i], block.u[i]), self.at(s.b_y[i], s.u_y[i]));
+            let log_ratio = (before + s.forward[i]) - (after + s.backward[i]);
+            // A proposal where the energy is not a number is refused.
+            let log_ratio = if log_ratio.is_nan() { f64::NEG_INFINITY } else { log_ratio };
+            tally.accepted += log_ratio.exp().min(1.0);
+            let id = block.first + i as u64;
+            let taken = self.random.uniform(self.number, id, Purpose::AnnealAccept).ln() < log_ratio;
+            #[cfg(test)]
+            let taken = taken || self.faults.always_accept;
+            if taken {
+                let row = i * dim..(i + 1) * dim;
+                block.x[row.clone()].copy_from_slice(&s.y[row.clone()]);
+                block.g[row.clone()].copy_from_slice(&s.g_y[row]);
+                (block.u[i], block.b[i]) = (s.u_y[i], s.b_y[i]);
+                if !s.u_y[i].is_finite() && tally.bad.is_none() {
+                    tally.bad = Some(id);
+                }
+            }
+        }
+    }
+
+    /// `U_t` from the energies of base and model.
+    fn at(&self, base: f64, model: f64) -> f64 {
+        (1.0 - self.t) * base + self.t * model
+    }
+
+    /// The gradient of `U_t` from that of the model and, in `drift`, that of the base.
+    fn mix(&self, model: &[T], drift: &mut [T]) {
+        let (base_share, model_share) = (T::from_f64(1.0 - self.t), T::from_f64(self.t));
+        drift.iter_mut().zip(model).for_each(|(d, g)| *d = base_share * *d + model_share * *g);
+    }
+}
+
+/// Weighted walkers on their way from the base to the model.
+pub(super) struct Ensemble<'a, T: Real, E: Energy<T>> {
+    energy: &'a E,
+    base: &'a dyn BaseMeasure<T>,
+    settings: &'a Settings,
+    /// Energies and gradients are the model's.
+    walkers: Walkers<T>,
+    base_energies: Vec<f64>,
+    moves: u64,
+    random: Random,
+    draws: Draws,
+    layout: Layout,
+    workers: Workers<Scratch<T, E::Workspace>>,
+}
+
+impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
+    /// Exact samples of the base, evaluated.
+    pub fn new(
+        energy: &'a E,
+        base: &'a dyn BaseMeasure<T>,
+        settings: &'a Settings,
+    ) -> Result<Self, AnnealingError> {
+        let (n, dim) = (settings.walkers, energy.dim());
+        let random = Random::new(settings.seed);
+        let mut positions = vec![T::ZERO; n * dim];
+        base.sample(0..n as u64, &random, &mut positions);
+        let mut walkers = Walkers::new(dim, positions, Some(base.log_z()));
+        walkers.gradients.resize(n * dim, T::ZERO);
+        let mut ensemble = Ensemble {
+            energy,
+            base,
+            settings,
+            walkers,
+            base_energies: vec![0.0; n],
+            moves: 0,
+            random,
+            draws: Draws::default(),
+            layout: Layout::new(energy, n),
+            workers: Workers::new(settings.threads)?,
+        };
+        let tally = ensemble.each_block(|block, tally, s| {
+            s.fit(block.u.len(), dim);
+            energy.energy_and_gradient(block.x, block.u, block.g, &mut s.energy);
+            base.energy_and_gradient(block.x, block.b, &mut s.drift);
+            let bad = block.u.iter().zip(&*block.b).position(|(u, b)| !(u - b).is_finite());
+            tally.bad = tally.bad.or(bad.map(|i| block.first + i as u64));
+        });
+        finite(&tally, 0.0)?;
+        Ok(ensemble)
+    }
+
+    /// Log-weights since the last resampling.
+    pub fn log_weights(&self) -> &[f64] {
+        self.walkers.log_weights()
+    }
+
+    /// `f = U - base` of every walker.
+    pub fn f(&self) -> Vec<f64> {
+        self.walkers.energies.iter().zip(&self.base_energies).map(|(u, b)| u - b).collect()
+    }
+
+    /// Would-be acceptance of proposals that target the base; nobody moves.
+    pub fn try_base(&self, h: f64, try_number: u64) -> f64 {
+        let dim = self.walkers.dim;
+        let n = self.walkers.len().min(TRIED);
+        let x = &self.walkers.positions[..n * dim];
+        let (mut b, mut gradient) = (vec![0.0; n], vec![T::ZERO; n * dim]);
+        let mut noise = vec![T::ZERO; n * T::noise_stride(dim)];
+        let number = TRIES_FROM + try_number;
+        self.random.normal_rows(number, Purpose::AnnealNoise, WalkerIds::From(0), dim, &mut noise);
+        self.base.energy_and_gradient(x, &mut b, &mut gradient);
+        let (mut y, mut displacement) = (x.to_vec(), vec![T::ZERO; n * dim]);
+        let (mut forward, mut backward) = (vec![0.0; n], vec![0.0; n]);
+        let scale = (2.0 * h).sqrt();
+        propose(&mut y, &gradient, &noise, dim, h, scale, None, &mut displacement, &mut forward);
+        let mut b_y = vec![0.0; n];
+        self.base.energy_and_gradient(&y, &mut b_y, &mut gradient);
+        reverse(&displacement, &gradient, dim, h, None, &mut backward);
+        let ratios = (0..n).map(|i| ((b[i] + forward[i]) - (b_y[i] + backward[i])).exp());
+        // Far too long steps overflow to what is not a number: refused.
+        ratios.map(|r| if r.is_nan() { 0.0 } else { r.min(1.0) }).sum::<f64>() / n as f64
+    }
+
+    /// Weights follow from `t` to `next`; returns the ESS.
+    pub fn reweight(&mut self, t: f64, next: f64) -> Result<f64, AnnealingError> {
+        let gain = -(next - t);
+        #[cfg(test)]
+        let gain = if self.settings.faults.wrong_sign { -gain } else { gain };
+        let f = self.f();
+        for (a, f) in self.walkers.log_weights.iter_mut().zip(&f) {
+            *a += gain * f;
+        }
+        let sums = WeightSums::of(&self.walkers.log_weights);
+        if !sums.log_mean().is_finite() {
+            let lost = self.walkers.log_weights.iter().position(|a| !a.is_finite());
+            let walker = lost.unwrap_or(0) as u64;
+            return Err(AnnealingError::Diverged { t: next, walker, what: "the weight" });
+        }
+        Ok(sums.ess())
+    }
+
+    /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
+    pub fn resample(&mut self, rung: u64) {
+        let w = &mut self.walkers;
+        let p = normalise(&w.log_weights);
+        let (random, scheme, n, draws) = (self.random, self.settings.scheme, w.len(), &mut self.draws);
+        let ancestors = self.workers.install(|parallel| {
+            let uniforms =
+                Uniforms { random: &random, step: rung, purpose: Purpose::AnnealResample, parallel };
+            scheme.draw(&p, n, &uniforms, draws)
+        });
+        let pairs = replacements(ancestors);
+        #[cfg(test)]
+        let caches = !self.settings.faults.stale_caches;
+        #[cfg(not(test))]
+        let caches = true;
+        w.copy(&pairs, caches);
+        if caches {
+            for (from, to) in pairs {
+                self.base_energies[to as usize] = self.base_energies[from as usize];
+            }
+        }
+        w.log_z = w.log_z.map(|z| z + WeightSums::of(&w.log_weights).log_mean());
+        w.log_weights.fill(0.0);
+        w.resamplings += 1;
+    }
+
+    /// All moves at `t`; returns their mean acceptance.
+    pub fn advance(&mut self, t: f64, h: f64) -> Result<f64, AnnealingError> {
+        #[cfg(test)]
+        let t = if self.settings.faults.late_moves { (t - 0.1).max(0.0) } else { t };
+        let mut accepted = 0.0;
+        for _ in 0..self.settings.moves {
+            let one = Move {
+                energy: self.energy,
+                base: self.base,
+                random: self.random,
+                number: self.moves,
+                t,
+                h,
+                #[cfg(test)]
+                faults: self.settings.faults,
+            };
+            let tally = self.each_block(|block, tally, scratch| one.mala(block, tally, scratch));
+            finite(&tally, t)?;
+            accepted += tally.accepted;
+            self.moves += 1;
+        }
+        Ok(accepted / (self.settings.moves as f64 * self.walkers.len() as f64))
+    }
+
+    /// The walkers.
+    pub fn into_walkers(self) -> Walkers<T> {
+        self.walkers
+    }
+
+    /// Runs `work` on every block; sums of chunks are added in their order.
+    fn each_block(
+        &mut self,
+        work: impl Fn(Block<'_, T>, &mut Tally, &mut Scratch<T, E::Workspace>) + Sync,
+    ) -> Tally {
+        let (n, dim, rows, size) =
+            (self.walkers.len(), self.walkers.dim, self.layout.chunk, self.layout.block);
+        let mut tallies = vec![Tally::default(); self.layout.chunks(n)];
+        let w = &mut self.walkers;
+        let (x, g) = (Pieces::new(&mut w.positions, rows * dim), Pieces::new(&mut w.gradients, rows * dim));
+        let (u, b) = (Pieces::new(&mut w.energies, rows), Pieces::new(&mut self.base_energies, rows));
+        let all = Pieces::new(&mut tallies, 1);
+        self.workers.run(all.count(), |c, scratch| {
+            // SAFETY: every piece is taken once, by the task of its number.
+            let (x, g, u, b) = unsafe { (x.take(c), g.take(c), u.take(c), b.take(c)) };
+            let Some(tally) = unsafe { all.take(c) }.first_mut() else { return };
+            let blocks = x.chunks_mut(size * dim).zip(g.chunks_mut(size * dim));
+            let energies = u.chunks_mut(size).zip(b.chunks_mut(size));
+            for (k, ((x, g), (u, b))) in blocks.zip(energies).enumerate() {
+                let first = (c * rows + k * size) as u64;
+                work(Block { first, x, g, u, b }, tally, scratch);
+            }
+        });
+        tallies.iter().fold(Tally::default(), |sum, tally| Tally {
+            accepted: sum.accepted + tally.accepted,
+            bad: sum.bad.or(tally.bad),
+        })
+    }
+}
+
+fn finite(tally: &Tally, t: f64) -> Result<(), AnnealingError> {
+    match tally.bad {
+        Some(walker) => Err(AnnealingError::Diverged { t, walker, what: "the energy" }),
+        None => Ok(()),
+    }
+}
