@@ -136,6 +136,23 @@ fn a_grid_is_run_drawn_and_judged() {
 }
 
 #[test]
+fn the_page_of_an_experiment_is_made_again() {
+    let j = Jarz::new();
+    j.write("grid.toml", experiment(20));
+    j.ok(&reproduce("out", &["--threads", "2"]));
+    let read = |name: &str| fs::read(j.path(name)).unwrap();
+    let made = ["out/report.html", "out/summary.json", "out/figures/grid.svg"];
+    let before = made.map(read);
+    made.iter().for_each(|name| fs::remove_file(j.path(name)).unwrap());
+    let printed = j.ok(&["report", "out"]);
+    assert!(printed.contains("report.html"), "{printed}");
+    assert_eq!(made.map(read), before);
+
+    fs::remove_file(j.path("out/mala-h0.1/run-03/metrics.jsonl")).unwrap();
+    j.fails(&["report", "out"], &["run-03"]);
+}
+
+#[test]
 fn runs_are_the_same_whatever_the_cores() {
     let j = Jarz::new();
     j.write("grid.toml", experiment(60));

@@ -20,6 +20,11 @@ pub fn run_folder(out: &Path, variant: &str, r: usize) -> PathBuf {
     out.join(variant).join(format!("{RUN}{:02}", r + 1))
 }
 
+/// Whether a folder is that of an experiment.
+pub fn is_experiment(folder: &Path) -> bool {
+    folder.join(EXPERIMENT).is_file()
+}
+
 /// The experiment in a folder, as it was planned.
 pub fn read_plan(out: &Path) -> Result<Plan, ExperimentError> {
     let file = out.join(EXPERIMENT);

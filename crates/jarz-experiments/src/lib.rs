@@ -23,7 +23,7 @@ pub mod timing;
 pub use engine::{Progress, Watch};
 pub use error::ExperimentError;
 pub use file::{Scale, built_in, image_experiments};
-pub use folder::read_plan;
+pub use folder::{is_experiment, read_plan};
 pub use report::{Finished, rebuild};
 pub use table::Table;
 pub use timing::Estimate;

@@ -79,9 +79,10 @@ impl Default for Style {
 
 impl Style {
     /// The style of a secondary curve that belongs to the series with colour `index`: same colour, thinner, in short
-    /// dashes.
+    /// dashes, or dotted where the colours of [`PALETTE`] are used a second time.
     pub fn companion_of(index: usize) -> Self {
-        Self { colour: Some(index), dash: Some(Dash::ShortDash), width: 1.3, marker: None }
+        let dash = if index < PALETTE.len() { Dash::ShortDash } else { Dash::Dotted };
+        Self { colour: Some(index), dash: Some(dash), width: 1.3, marker: None }
     }
 
     /// Fills in the automatic choices; `automatic` counts the series before this one that have no colour of their own.

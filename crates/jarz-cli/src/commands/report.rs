@@ -4,6 +4,7 @@ use super::print_json;
 use crate::args::ReportArgs;
 use crate::error::CliError;
 use crate::ui::Ui;
+use jarz_experiments::is_experiment;
 use jarz_run::files::{FileError, write_atomic};
 use jarz_view::{Folder, compare, open_all, rebuild};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ const COMPARISON: &str = "comparison.html";
 /// Writes the page of one folder, or one that compares several.
 pub fn report(args: ReportArgs, ui: &Ui) -> Result<(), CliError> {
     let written = match (&args.dirs[..], args.out) {
+        ([dir], None) if is_experiment(dir) => experiment(dir)?,
         ([dir], None) => rebuild(dir)?,
         ([dir], Some(out)) => save(out, &jarz_view::report(&Folder::open_strictly(dir)?))?,
         (dirs, out) => {
@@ -29,6 +31,12 @@ pub fn report(args: ReportArgs, ui: &Ui) -> Result<(), CliError> {
     }
     written.iter().for_each(|path| println!("{}", path.display()));
     Ok(())
+}
+
+/// Makes figures, page and summary of an experiment again; all its runs must be finished.
+fn experiment(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
+    jarz_experiments::rebuild(dir)?;
+    Ok(["figures", "report.html", "summary.json"].map(|name| dir.join(name)).to_vec())
 }
 
 fn save(out: PathBuf, page: &jarz_figures::Report) -> Result<Vec<PathBuf>, CliError> {

@@ -56,7 +56,12 @@ fn caption(plan: &Plan, spec: &FigureSpec) -> String {
 
 fn figure(plan: &Plan, spec: &FigureSpec, results: &[VariantResult]) -> Figure {
     let title = if spec.title.is_empty() { &plan.resolved.title } else { &spec.title };
-    let runs = if plan.runs > 1 { format!(" ({} runs)", plan.runs) } else { String::new() };
+    let first = spec.panels.iter().all(|p| p.runs == Shown::First);
+    let runs = match plan.runs {
+        1 => String::new(),
+        runs if first => format!(" (first of {runs} runs)"),
+        runs => format!(" ({runs} runs)"),
+    };
     let panels = spec.panels.iter().flat_map(|p| panels(p, results)).collect();
     let figure = Figure { panels, columns: spec.columns, ..Figure::new() };
     figure.title(format!("{title}{runs}"))
@@ -102,7 +107,7 @@ fn panel(spec: &PanelSpec, group: &str, variants: &[(usize, &VariantResult)]) ->
     panel.y_range = spec.range.map(|[low, high]| (low, high));
     panel.x_range = spec.x_range.map(|[low, high]| (low, high));
     for reference in &spec.references {
-        panel = lines(panel, reference, variants);
+        panel = lines(panel, reference, spec.runs, variants);
     }
     match spec.axis() {
         None => add_curves(panel, spec, group, variants),
@@ -123,7 +128,12 @@ fn scale(name: ScaleName, linthresh: f64) -> Scale {
     }
 }
 
-fn lines(panel: Panel, reference: &ReferenceSpec, variants: &[(usize, &VariantResult)]) -> Panel {
+fn lines(
+    panel: Panel,
+    reference: &ReferenceSpec,
+    runs: Shown,
+    variants: &[(usize, &VariantResult)],
+) -> Panel {
     let Some((_, first)) = variants.first() else { return panel };
     let known = match reference {
         ReferenceSpec::At(value) => {
@@ -131,7 +141,9 @@ fn lines(panel: Panel, reference: &ReferenceSpec, variants: &[(usize, &VariantRe
         }
         ReferenceSpec::Known(known) => known,
     };
-    let mass = first.last(Quantity::DataMass).map(|m| mean(&m));
+    // Every run has data of its own.
+    let shown = if runs == Shown::First { 1 } else { usize::MAX };
+    let mass = first.last(Quantity::DataMass).map(|m| mean(&m[..shown.min(m.len())]));
     match (known, mass, &first.config.data) {
         (Known::DataMass, Some(mass), _) => panel.hline(mass, format!("data {mass:.3}")),
         (Known::DataZ, Some(mass), _) => {
@@ -166,6 +178,12 @@ fn accompanies(quantity: Quantity) -> bool {
     !matches!(quantity, Quantity::Mean(_))
 }
 
+/// The look of the `j`-th quantity of the series with this colour; a third one is dotted.
+fn companion(series: Series, colour: usize, j: usize) -> Series {
+    let series = series.companion_of(colour);
+    if j > 1 { series.dash(Dash::Dotted) } else { series }
+}
+
 fn add_curves(
     mut panel: Panel,
     spec: &PanelSpec,
@@ -186,7 +204,7 @@ fn add_curves(
                 false => series(name, curve, *colour),
                 true => {
                     let sep = if alone { "" } else { ", " };
-                    series(format!("{name}{sep}{}", quantity.label()), curve, *colour).companion_of(*colour)
+                    companion(series(format!("{name}{sep}{}", quantity.label()), curve, *colour), *colour, j)
                 }
             });
         }
@@ -225,8 +243,7 @@ fn add_points(mut panel: Panel, spec: &PanelSpec, axis: &str, variants: &[(usize
                 0 => series(label.clone(), curve, i).marker(MARKERS[i % MARKERS.len()]),
                 _ => {
                     let sep = if label.is_empty() { "" } else { ", " };
-                    let dash = if j == 1 { Dash::ShortDash } else { Dash::Dotted };
-                    series(format!("{label}{sep}{}", quantity.label()), curve, i).companion_of(i).dash(dash)
+                    companion(series(format!("{label}{sep}{}", quantity.label()), curve, i), i, j)
                 }
             });
         }
