@@ -1,0 +1,103 @@
+//! Networks trained on images: resumed runs, samples in the pixels' coordinates, and what is refused.
+
+use jarz::{Estimates, Observer};
+use jarz_run::{Config, RunError, SampleRequest, Session, Summary, read_summary, resume, sample, train};
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+const DIGITS: &str = r#"
+    seed = 3
+    precision = "f32"
+    [data]
+    kind = "images"
+    set = "digits"
+    labels = [[0, 40], [1, 20]]
+    noise = 0.2
+    copies = 2
+    batch = 32
+    [model]
+    kind = "network"
+    base = "full"
+    layers = [
+        { type = "conv2d", channels = 4, kernel = 3, stride = 2, padding = 1 },
+        { type = "silu" },
+        { type = "flatten" },
+        { type = "linear", features = 1 },
+    ]
+    [walkers]
+    count = 48
+    [kernel]
+    kind = "mala"
+    step_size = 0.05
+    [optimizer]
+    kind = "adam"
+    rates = { all = 1e-3 }
+    [run]
+    iterations = 8
+    log_every = 4
+"#;
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn log(&mut self, _: &Estimates) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn config(changes: &[&str]) -> Result<Config, RunError> {
+    let changes: Vec<String> = changes.iter().map(|c| c.to_string()).collect();
+    Ok(Config::parse(DIGITS, "test", &changes)?)
+}
+
+fn run(folder: &Path, changes: &[&str], stop: &dyn Fn() -> bool) -> Result<Summary, RunError> {
+    let session = Session { observer: &mut Nobody, stop, warn: &|text| panic!("{text}") };
+    train(config(changes)?, folder, false, session)
+}
+
+#[test]
+fn a_resumed_run_is_the_same_and_samples_are_images() {
+    let folder = tempfile::tempdir().unwrap();
+    let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
+    run(&whole, &[], &|| false).unwrap();
+    let asked = AtomicU64::new(0);
+    run(&cut, &["run.threads=1"], &|| asked.fetch_add(1, Ordering::Relaxed) == 2).unwrap();
+    let session = Session { observer: &mut Nobody, stop: &|| false, warn: &|text| panic!("{text}") };
+    resume(&cut, None, Some(2), session).unwrap();
+    let (a, b) = (read_summary(&whole).unwrap(), read_summary(&cut).unwrap());
+    assert_eq!((a.log_z, a.cross_entropy, a.ess), (b.log_z, b.cross_entropy, b.ess));
+
+    let request = SampleRequest { n: None, steps: None, seed: 1, threads: 1 };
+    let samples = sample(&whole, &request, &|text| panic!("{text}")).unwrap();
+    assert_eq!(samples.dim, 64);
+    // The base has mean and covariance of the data, whose pixels lie in [-1, 1] up to the noise; whitened ones would have mean 0 and
+    // variance 1 in every pixel, also in the corners, which are black in all digits.
+    let n = samples.positions.len() / 64;
+    let corner: f64 = samples.positions.iter().step_by(64).sum::<f64>() / n as f64;
+    // Its standard error is 0.2 / sqrt(48) = 0.03; 6 of these are met by chance once in 10^9 times.
+    assert!((corner + 1.0).abs() < 0.18, "{corner}");
+}
+
+#[test]
+fn what_does_not_fit_is_refused_with_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let refused =
+        |changes: &[&str]| run(&folder.path().join("run"), changes, &|| false).unwrap_err().to_string();
+    for (changes, words) in [
+        (&["model.layers=[]"][..], &["model.layers", "network"][..]),
+        (&["model.network=mnist"], &["model.layers"]),
+        (&["model.layers=[]", "model.network=mnist"], &["28 x 28", "8 x 8"]),
+        (&["model.layers=[]", "model.network=alexnet"], &["model.network", "alexnet"]),
+        (&["model.width=3"], &["model.width"]),
+        (&["data.set=no-such-folder"], &["no-such-folder"]),
+        (&["data.labels=[[0, 400]]"], &["0", "400"]),
+        (&["data.batch=100000"], &["data.batch", "120"]),
+        (&["data.noise=-1.0"], &["data.noise"]),
+        (&["data.copies=0"], &["data.copies"]),
+        (&["data.noise=0.0"], &["noise"]),
+    ] {
+        let text = refused(changes);
+        assert!(words.iter().all(|w| text.contains(w)), "{changes:?}: {text}");
+        assert!(!folder.path().join("run").exists(), "{changes:?} left something behind");
+    }
+}
