@@ -92,7 +92,10 @@ fn print(e: &Evaluation) {
 /// Masses of the walkers, of the model and, where known, by its parameters, side by side.
 fn print_masses(j: &Judgement) {
     let (Some(walkers), Some(model)) = (&j.walker_masses, &j.model_masses) else { return };
-    let error = |list: &Option<Vec<Option<f64>>>, k: usize| list.as_ref().and_then(|l| *l.get(k)?);
+    // An error too small to be seen in the table would only bring a tail of zeros.
+    let error = |list: &Option<Vec<Option<f64>>>, k: usize| {
+        list.as_ref().and_then(|l| *l.get(k)?).filter(|e| *e > 1e-5)
+    };
     println!("  class  {:>20}  {:>20}  {:>8}", "mass of the walkers", "of the model", "exact");
     for k in 0..walkers.len().min(model.len()) {
         let exact = j.masses.as_ref().and_then(|m| m.get(k)).map_or("—".into(), |m| format!("{m:.4}"));
