@@ -27,7 +27,7 @@ fn digits_are_trained_judged_and_shown() {
     let short = ["run.iterations=6", "run.log_every=2", "walkers.count=96", "data.copies=1", "data.batch=64"];
     scale.set.extend(short.map(String::from));
     let images = experiment.images.as_mut().expect("a section [images]");
-    (images.walkers, images.epochs) = (96, 8);
+    images.walkers = 96;
     let plan = experiment.plan(Scale::Quick, Some(1), None).unwrap();
     let options = Options {
         name: "digits".into(),

@@ -29,8 +29,9 @@ fn jarzynski_error(seed: u64) -> f64 {
         end.distinct_ancestors
     );
     let means = end.means.unwrap();
-    // Each mean is an average over at least 2000 points and walkers: 0.1 is more than 4 of its standard errors.
-    assert!((means[0][0] + 10.0).abs() < 0.1 && (means[1][0] - 6.0).abs() < 0.1, "{means:?}");
+    // A mode of mass 0.25 moves by 0.25 * 0.0025 of what is left in a step, so that exp(-5) of 10, or 0.07, is left after 8000. The
+    // mean of its 2500 points, less that of walkers worth at least 1400, has a standard error of 0.033, of which 4 are 0.13.
+    assert!((means[0][0] + 10.0).abs() < 0.2 && (means[1][0] - 6.0).abs() < 0.2, "{means:?}");
     mass - fraction
 }
 
