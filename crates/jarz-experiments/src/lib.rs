@@ -86,6 +86,6 @@ impl Options {
             watch.say(&format!("this will take {}", estimate.words()));
             engine::work(tasks, plan, &self.out, &estimate, watch)?;
         }
-        report::write(&self.out, plan)
+        report::write(&self.out, plan, Some(watch))
     }
 }

@@ -1,6 +1,7 @@
 //! Figures, page and numbers of an experiment, made from what its runs left behind.
 
 use crate::criterion::{Outcome, Verdict, evaluate};
+use crate::engine::Watch;
 use crate::error::ExperimentError;
 use crate::figure::{Drawn, draw};
 use crate::folder::read_plan;
@@ -30,13 +31,13 @@ pub struct Finished {
 
 /// Makes figures, page and summary of the experiment in a folder once more, from the runs that are there.
 pub fn rebuild(out: &Path) -> Result<Finished, ExperimentError> {
-    write(out, &read_plan(out)?)
+    write(out, &read_plan(out)?, None)
 }
 
-/// Writes `figures/`, `report.html` and `summary.json`; all runs must be finished.
-pub fn write(out: &Path, plan: &Plan) -> Result<Finished, ExperimentError> {
+/// Writes `figures/`, `report.html` and `summary.json`; all runs must be finished. What takes long tells `watch`, and may be stopped by it.
+pub fn write(out: &Path, plan: &Plan, watch: Option<&dyn Watch>) -> Result<Finished, ExperimentError> {
     if let Some(images) = &plan.resolved.images {
-        return crate::images::write(out, plan, images);
+        return crate::images::write(out, plan, images, watch);
     }
     let results = collect(out, plan)?;
     let verdicts: Vec<Verdict> =

@@ -1,24 +1,10 @@
 //! The experiments that come with the program, cut short: every figure and criterion finds what it speaks of.
 
+mod common;
+
+use common::Silent;
 use jarz_experiments::criterion::Outcome;
-use jarz_experiments::{Options, Progress, Scale, Watch, built_in, file, rebuild};
-use std::path::Path;
-
-struct Silent;
-
-impl Watch for Silent {
-    fn say(&self, _: &str) {}
-    fn warn(&self, text: &str) {
-        panic!("{text}");
-    }
-    fn stopped(&self) -> bool {
-        false
-    }
-    fn progress(&self, _: Progress) {}
-    fn finished(&self, _: &Path) -> Result<(), String> {
-        Ok(())
-    }
-}
+use jarz_experiments::{Options, Scale, built_in, file, rebuild};
 
 #[test]
 fn all_of_them_run_and_are_judged() {

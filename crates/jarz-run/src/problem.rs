@@ -32,25 +32,29 @@ pub fn with_setup<J: Job>(config: &Config, job: J) -> Result<J::Output, RunError
 }
 
 fn with_scalar<T: Scalar, J: Job>(config: &Config, job: J) -> Result<J::Output, RunError> {
-    if let ModelConfig::Network(network) = &config.model {
-        let (energy, data) = network_and_data::<T>(config, network)?;
-        check_memory(config, data.dim(), size_of::<T>())?;
-        return job.run(setup(config, energy, data, None)?);
-    }
-    let (data, teacher) = load_data::<T>(config)?;
-    let truth = teacher.map(|t| cross_entropy(&t, &data));
-    check_memory(config, data.dim(), size_of::<T>())?;
     match &config.model {
         ModelConfig::Mixture { .. } => {
+            let (data, truth) = data_and_truth::<T>(config)?;
             let energy = mixture(config, &data)?;
             job.run(setup(config, energy, data, truth)?)
         }
         ModelConfig::Gaussian { mean, precision } => {
+            let (data, truth) = data_and_truth::<T>(config)?;
             let energy = gaussian(mean, *precision, data.dim())?;
             job.run(setup(config, energy, data, truth)?)
         }
-        ModelConfig::Network(_) => Err(RunError::Impossible("a network is built elsewhere".into())),
+        ModelConfig::Network(network) => {
+            let (energy, data) = network_and_data::<T>(config, network)?;
+            job.run(setup(config, energy, data, None)?)
+        }
     }
+}
+
+/// The data, and its entropy where the truth is known.
+fn data_and_truth<T: Scalar>(config: &Config) -> Result<(Dataset<T>, Option<f64>), RunError> {
+    let (data, teacher) = load_data::<T>(config)?;
+    let truth = teacher.map(|t| cross_entropy(&t, &data));
+    Ok((data, truth))
 }
 
 /// Images as a configuration wants them, without noise.
@@ -90,6 +94,21 @@ pub fn preparation(config: &ImagesConfig, seed: u64, copy: u64) -> Preparation {
     }
 }
 
+/// The images of a set, as often as the configuration says, each time with noise of its own.
+fn noisy_copies<T: Real>(set: &Images, config: &ImagesConfig, seed: u64) -> Result<Vec<T>, RunError> {
+    let count = set.len() * config.copies;
+    if let Some(batch) = config.batch
+        && batch > count
+    {
+        return Err(RunError::Impossible(format!("data.batch = {batch}: there are only {count} images")));
+    }
+    let mut values = Vec::new();
+    for copy in 0..config.copies as u64 {
+        values.extend(set.values::<T>(&preparation(config, seed, copy))?);
+    }
+    Ok(values)
+}
+
 /// The network's architecture for images (or points) of a shape.
 pub fn architecture(config: &NetworkConfig, input: [usize; 3]) -> Result<Architecture, RunError> {
     let architecture = match config.network.as_deref() {
@@ -116,18 +135,8 @@ fn network_and_data<T: Scalar>(
     let (input, clean, noisy, noise) = match &config.data {
         DataConfig::Images(images) => {
             let set = load_images(images, Part::Train)?;
-            if let Some(batch) = images.batch
-                && batch > set.len() * images.copies
-            {
-                let text =
-                    format!("data.batch = {batch}: there are only {} images", set.len() * images.copies);
-                return Err(RunError::Impossible(text));
-            }
             let clean = set.values::<f64>(&Preparation::default())?;
-            let mut noisy = Vec::new();
-            for copy in 0..images.copies as u64 {
-                noisy.extend(set.values::<T>(&preparation(images, config.seed, copy))?);
-            }
+            let noisy = noisy_copies::<T>(&set, images, config.seed)?;
             let level = preparation(images, config.seed, 0).level_width(&set);
             let dequantised = if images.dequantise { level * level / 12.0 } else { 0.0 };
             (set.shape(), clean, noisy, (images.noise * images.noise + dequantised).sqrt())
@@ -215,11 +224,7 @@ fn load_data<T: Real>(config: &Config) -> Result<(Dataset<T>, Option<Mixture>), 
         }
         DataConfig::Images(images) => {
             let set = load_images(images, Part::Train)?;
-            let mut values = Vec::new();
-            for copy in 0..images.copies as u64 {
-                values.extend(set.values::<T>(&preparation(images, config.seed, copy))?);
-            }
-            let data = Dataset::new(set.dim(), values);
+            let data = Dataset::new(set.dim(), noisy_copies(&set, images, config.seed)?);
             Ok((data.ok_or_else(|| RunError::Impossible("the set has no images".into()))?, None))
         }
         DataConfig::Mixture { points, dim, means, masses, sigma, seed, .. } => {
@@ -341,6 +346,7 @@ fn setup<T: Real, E: Energy<T>>(
     data: Dataset<T>,
     truth: Option<f64>,
 ) -> Result<Setup<T, E>, RunError> {
+    check_memory(config, data.dim(), size_of::<T>())?;
     let (kernel, optimizer, iterations) = (&config.kernel, &config.optimizer, config.run.iterations);
     let rates: Vec<(String, f64)> = optimizer.rates.iter().map(|(k, v)| (k.clone(), *v)).collect();
     let rates = learning_rates(&energy.groups(), &rates, &optimizer.frozen)

@@ -3,17 +3,18 @@
 mod page;
 
 use crate::criterion::{Outcome, Verdict};
+use crate::engine::Watch;
 use crate::error::ExperimentError;
 use crate::folder::run_folder;
 use crate::plan::Plan;
 use crate::report::Finished;
 use crate::table::Table;
-use jarz::annealing::Settings;
+use jarz::annealing::{AnnealingError, Rung, Settings};
 use jarz_data::{Images, Part, Preparation};
 use jarz_net::{Classifier, Training};
 use jarz_run::config::ImagesConfig;
 use jarz_run::files::write_atomic;
-use jarz_run::{ImageEvaluation, ImageRequest, evaluate_images, images_of, load_images};
+use jarz_run::{ImageEvaluation, ImageRequest, RunError, evaluate_images, images_of, load_images};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::ops::ControlFlow;
@@ -100,7 +101,12 @@ impl Kinds {
 }
 
 /// Writes `figures/`, `report.html` and `summary.json` of an experiment on images; all runs must be finished.
-pub(crate) fn write(out: &Path, plan: &Plan, spec: &ImagesSpec) -> Result<Finished, ExperimentError> {
+pub(crate) fn write(
+    out: &Path,
+    plan: &Plan,
+    spec: &ImagesSpec,
+    watch: Option<&dyn Watch>,
+) -> Result<Finished, ExperimentError> {
     let Some(first) = plan.variants.first() else {
         return Err(ExperimentError::Option("an experiment needs a variant".into()));
     };
@@ -118,8 +124,10 @@ pub(crate) fn write(out: &Path, plan: &Plan, spec: &ImagesSpec) -> Result<Finish
     for variant in &plan.variants {
         for run in 0..plan.runs {
             let folder = run_folder(out, &variant.name, run);
-            let go_on = &mut |_: &jarz::annealing::Rung| ControlFlow::Continue(());
-            let result = evaluate_images(&folder, &request, go_on, &|_| ())?;
+            if let Some(watch) = watch {
+                watch.say(&format!("judging '{}' by annealing", folder.display()));
+            }
+            let result = anneal(&folder, &request, watch)?;
             let text = serde_json::to_string_pretty(&result).unwrap_or_default() + "\n";
             write_atomic(folder.join("evaluate.json"), text.as_bytes())?;
             let label = if variant.label.is_empty() { &variant.name } else { &variant.label };
@@ -141,6 +149,23 @@ pub(crate) fn write(out: &Path, plan: &Plan, spec: &ImagesSpec) -> Result<Finish
     });
     write_atomic(out.join("summary.json"), format!("{summary:#}\n").as_bytes())?;
     Ok(Finished { name: plan.name.clone(), title: plan.resolved.title.clone(), table, verdicts, summary })
+}
+
+/// One run, judged; may be stopped.
+fn anneal(
+    folder: &Path,
+    request: &ImageRequest<'_>,
+    watch: Option<&dyn Watch>,
+) -> Result<ImageEvaluation, ExperimentError> {
+    let go_on = &mut |_: &Rung| match watch.is_some_and(|w| w.stopped()) {
+        true => ControlFlow::Break(()),
+        false => ControlFlow::Continue(()),
+    };
+    let warn = |text: &str| watch.into_iter().for_each(|w| w.warn(text));
+    evaluate_images(folder, request, go_on, &warn).map_err(|e| match e {
+        RunError::Annealing(AnnealingError::Stopped { .. }) => ExperimentError::Interrupted,
+        e => e.into(),
+    })
 }
 
 fn yes_or_no(yes: bool) -> Outcome {
