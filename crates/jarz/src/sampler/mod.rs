@@ -19,6 +19,9 @@ use crate::walkers::Walkers;
 use crate::weights::{WeightSums, normalise};
 use moves::{Mover, Rows, Scratch};
 
+/// Walkers that suffice to say how far a parameter step spreads the weights.
+const SPREAD_OVER: usize = 512;
+
 /// How walkers acquire weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weighting {
@@ -173,6 +176,13 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         Ok(sampler)
     }
 
+    /// Walkers that are only watched: the sums leave out the parameter gradient, which is what a network spends most of its time on.
+    pub(crate) fn without_param_gradient(mut self) -> Self {
+        self.sums = WeightSums::new(0);
+        self.chunk_sums.iter_mut().for_each(|c| c.weights = WeightSums::new(0));
+        self
+    }
+
     /// Numbers kept per walker from step to step: what a fused step wants, or the gradient, which ULA on the full
     /// ensemble reuses.
     fn kept(&self) -> usize {
@@ -300,7 +310,9 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
                     mover.accumulate_fused(fused, energy, x, g, a, sums, scratch);
                 } else {
                     scratch.fit(a.len(), dim);
-                    energy.energy(x, &mut scratch.u[..a.len()], &mut scratch.energy);
+                    if !sums.gradient.is_empty() {
+                        energy.energy(x, &mut scratch.u[..a.len()], &mut scratch.energy);
+                    }
                     mover.accumulate(energy, x, a, sums, scratch);
                 }
             }
@@ -308,14 +320,18 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         self.collect(0).map(|_| ())
     }
 
-    /// Weighted variance of `U_to - U_from` where the walkers stand: how far one parameter step spreads the log-weights.
+    /// Weighted variance of `U_to - U_from` where the walkers stand, over some chunks of them: how far one parameter step spreads the
+    /// log-weights.
     pub fn spread(&self, to: &E) -> f64 {
         let (layout, dim, n) = (self.layout, self.walkers.dim, self.walkers.len());
-        let mut moments = vec![[0.0f64; 3]; layout.chunks(n)];
-        let top = self.sums.top;
+        let chunks = layout.chunks(n);
+        let every = (n / SPREAD_OVER).clamp(1, chunks);
+        let mut moments = vec![[0.0f64; 3]; chunks.div_ceil(every)];
+        let all = self.walkers.log_weights.chunks(layout.chunk);
+        let top = all.step_by(every).flatten().copied().fold(f64::NEG_INFINITY, f64::max);
         let pieces = Pieces::new(&mut moments, 1);
         self.workers.run(pieces.count(), |c, scratch| {
-            let first = c * layout.chunk;
+            let first = c * every * layout.chunk;
             // SAFETY: every piece is taken once, by the task of its number.
             let Some(moments) = unsafe { pieces.take(c) }.first_mut() else { return };
             let end = (first + layout.chunk).min(n);
