@@ -46,7 +46,8 @@ pub(super) fn mass_errors(judged: &[Judged], kinds: &Kinds) -> Result<Option<Fig
                 Some((at(r), error - bar, error + bar))
             });
             let band: Vec<_> = band.collect();
-            panel = panel.series(Series::new(j.label.clone(), points).colour(i).band(band));
+            let series = Series::new(j.label.clone(), points).colour(i);
+            panel = panel.series(if band.is_empty() { series } else { series.band(band) });
         }
         figure = figure.panel(panel);
     }

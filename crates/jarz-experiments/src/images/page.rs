@@ -150,6 +150,6 @@ fn before_and_after(
     let image = |i: &usize| walkers.images[i * dim..(i + 1) * dim].iter().copied();
     let images: Vec<f32> = shown.iter().flat_map(image).collect();
     let after = ImageGrid::new(shape, &images)?.grid(GRID.0, GRID.1);
-    let after = after.captions(shown.iter().map(|&i| format!("x {}", copies[i])))?;
+    let after = after.captions(shown.iter().map(|&i| format!("× {}", copies[i])))?;
     Ok((before, after, copies.iter().filter(|c| **c > 0).count()))
 }
