@@ -60,9 +60,10 @@ pub(super) fn write(
     report = resampling(report, &figures, kinds, judged)?;
     let curves = curves::training(judged)?;
     curves.save(&figures, "training")?;
-    report = report
-        .heading("Training")
-        .figure("Cross-entropy tracked by the weights, and effective sample size", &curves);
+    report = report.heading("Training").figure(
+        "Cross-entropy tracked by the weights, effective sample size, and resamplings so far",
+        &curves,
+    );
     if let Some(errors) = curves::mass_errors(judged, kinds)? {
         errors.save(&figures, "masses")?;
         let caption = "Relative error of each kind's mass among the walkers, as the classifier sees them, with bands of one standard \
