@@ -56,6 +56,7 @@ pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
     // Gradients, or whatever else the energy keeps per walker.
     out.put("walkers.gradients", &[n, w.gradients.len() / n.max(1)], T::array(&w.gradients));
     out.put("walkers.ancestors", &[n], w.ancestors.clone());
+    out.put("walkers.line", &[n], w.line.clone());
     out.put("counts", &[3], vec![state.iteration, w.resamplings, s.count]);
     out
 }
@@ -83,6 +84,7 @@ pub fn from_snapshot<T: Scalar>(snapshot: &Snapshot) -> Result<(State<T>, f64), 
         energies: list("walkers.energies")?,
         log_weights: list("walkers.log_weights")?,
         ancestors: snapshot.u64s("walkers.ancestors")?.to_vec(),
+        line: snapshot.u64s("walkers.line")?.to_vec(),
         log_z: snapshot.f64s("walkers.log_z")?.first().copied(),
         resamplings: counts[1],
     };

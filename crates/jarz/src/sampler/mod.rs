@@ -14,9 +14,9 @@ use crate::parallel::{Layout, Pieces, Workers};
 use crate::random::{Purpose, Random, Subset};
 use crate::real::Real;
 use crate::resampling::draw::Uniforms;
-use crate::resampling::{Draws, Scheme, replacements};
+use crate::resampling::{Draws, Scheme};
 use crate::walkers::Walkers;
-use crate::weights::{WeightSums, normalise};
+use crate::weights::WeightSums;
 use moves::{Mover, Rows, Scratch};
 
 /// How walkers acquire weights.
@@ -268,7 +268,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
 
     /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
     pub fn resample(&mut self, energy: &E, iteration: u64) -> Result<(), Error> {
-        let p = normalise(&self.walkers.log_weights);
+        let p = self.walkers.weights_in_line();
         let (scheme, n, random) = (self.scheme, self.walkers.len(), self.random);
         let draws = &mut self.draws;
         let ancestors = self.workers.install(|parallel| {
@@ -279,7 +279,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         let caches = !self.faults.stale_caches;
         #[cfg(not(test))]
         let caches = true;
-        self.walkers.copy(&replacements(ancestors), caches);
+        self.walkers.descend(ancestors, caches);
         self.walkers.log_z = self.log_z();
         self.walkers.log_weights.fill(0.0);
         self.walkers.resamplings += 1;

@@ -345,6 +345,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         if !memory_fits
             || lengths(&here) != lengths(&state)
             || state.walkers.ancestors.iter().any(|a| *a >= n)
+            || !state.walkers.is_lined_up()
         {
             return Err(Error::Setup("the saved state belongs to a run with another setup".into()));
         }
