@@ -143,7 +143,7 @@ impl<T: Real> Mover<'_, T> {
             let tally = Tally { accepted: &mut sums.accepted, tried: &mut sums.tried, bad: &mut sums.bad };
             let fresh = self.step(to, moving, tally, scratch);
             scratch.gradient = spare;
-            if !fresh {
+            if !fresh && !chunk.sums.weights.gradient.is_empty() {
                 to.energy(x, &mut scratch.u[..end - at], &mut scratch.energy);
             }
             self.accumulate(to, x, a, &mut chunk.sums.weights, scratch);
@@ -565,7 +565,9 @@ impl<T: Real> Mover<'_, T> {
         }
         let weights = &mut scratch.weights[..a.len()];
         sums.add(a, weights);
-        (fused.add_param_gradient)(energy, x, kept, weights, &mut sums.gradient, &mut scratch.energy);
+        if !sums.gradient.is_empty() {
+            (fused.add_param_gradient)(energy, x, kept, weights, &mut sums.gradient, &mut scratch.energy);
+        }
     }
 
     /// Adds a block to the sums; the energy's workspace must belong to `x`.
@@ -582,7 +584,9 @@ impl<T: Real> Mover<'_, T> {
         }
         let weights = &mut scratch.weights[..a.len()];
         sums.add(a, weights);
-        energy.add_param_gradient(x, weights, &mut sums.gradient, &mut scratch.energy);
+        if !sums.gradient.is_empty() {
+            energy.add_param_gradient(x, weights, &mut sums.gradient, &mut scratch.energy);
+        }
     }
 
     /// Notes the first energy that is not finite.
