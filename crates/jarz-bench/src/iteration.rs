@@ -131,8 +131,7 @@ fn prepare(folder: &Path, ours: &mut Ours, x: &[f32]) -> Result<Expected, BenchE
     saved.write(file("network.safetensors"))?;
     take_steps(folder, ours, x.len() / dim)?;
     let end = ours.trainer().state();
-    let difference =
-        |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
+    let difference = |a: &[f64], b: &[f64]| -> Vec<f64> { a.iter().zip(b).map(|(a, b)| a - b).collect() };
     if end.walkers.resamplings != start.walkers.resamplings {
         return Err(BenchError::Usage("a resampling among the steps to be compared".into()));
     }
@@ -196,7 +195,8 @@ impl Tolerances {
         let norm = |values: &[f64]| values.iter().map(|v| v * v).sum::<f64>().sqrt();
         let part = 2.0 * gradient * norm(&mean) / state.last[1];
         let params = k * (RATE * part * (mean.len() as f64).sqrt() + LAMBDA * u * norm(&state.theta));
-        let largest = |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |top: f64, v| top.max(v.abs()));
+        let largest =
+            |values: &mut dyn Iterator<Item = f64>| values.fold(0.0, |top: f64, v| top.max(v.abs()));
         let total = largest(&mut state.walkers.energies().iter().copied());
         let dim = state.walkers.dim;
         let model = ours.trainer().energy();
@@ -232,7 +232,9 @@ fn check(peer: &mut Peer, folder: &Path, ours: &Ours, expected: &Expected) -> Re
     let read = |file: &str| read_table(folder.join(file), &ReadOptions::default()).map(|t| t.values);
     let (gain, change) = (read("gain.npy")?, read("change.npy")?);
     let (other, by) = (peer.number(&answer, "other")?, peer.number(&answer, "by")?);
-    expected.compare(&gain, &change, other, by).map_err(|what| BenchError::Differs { peer: peer.name.clone(), what })
+    expected
+        .compare(&gain, &change, other, by)
+        .map_err(|what| BenchError::Differs { peer: peer.name.clone(), what })
 }
 
 impl Expected {
@@ -266,7 +268,9 @@ pub fn compare(
     effort: Effort,
     failures: &mut Failures,
 ) -> Result<Vec<Row>, BenchError> {
-    eprintln!("{WORK} (f32), Jarzynski iteration of the paper's MNIST network, {WALKERS} walkers, {BATCH} images");
+    eprintln!(
+        "{WORK} (f32), Jarzynski iteration of the paper's MNIST network, {WALKERS} walkers, {BATCH} images"
+    );
     let (setup, x) = setup(0)?;
     let mut ours = prepared(&setup)?;
     let checked = admit(&mut ours, &x, peers, failures)?;
@@ -292,7 +296,12 @@ pub fn compare(
 }
 
 /// Hands the work to every peer and checks what it computes.
-fn admit(ours: &mut Ours, x: &[f32], peers: &mut [&mut Peer], failures: &mut Failures) -> Result<Vec<bool>, BenchError> {
+fn admit(
+    ours: &mut Ours,
+    x: &[f32],
+    peers: &mut [&mut Peer],
+    failures: &mut Failures,
+) -> Result<Vec<bool>, BenchError> {
     let mut checked = vec![false; peers.len()];
     if peers.is_empty() {
         return Ok(checked);

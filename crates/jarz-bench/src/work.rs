@@ -1,7 +1,8 @@
 //! The work that everybody does: one step of the paper's Gaussian mixture experiment, in several sizes.
 
 use jarz::{
-    Dataset, Energy, Mixture, Optimizer, Random, Real, Rule, SelfInteractionRule, Setup, State, Trainer, Trigger,
+    Dataset, Energy, Mixture, Optimizer, Random, Real, Rule, SelfInteractionRule, Setup, State, Trainer,
+    Trigger,
 };
 use std::time::{Duration, Instant};
 
