@@ -51,7 +51,7 @@ fn config(changes: &[&str]) -> Result<Config, RunError> {
 }
 
 fn run(folder: &Path, changes: &[&str], stop: &dyn Fn() -> bool) -> Result<Summary, RunError> {
-    let session = Session { observer: &mut Nobody, stop, warn: &|text| panic!("{text}") };
+    let session = Session { observer: &mut Nobody, stop, warn: &|text| panic!("{text}"), classifier: None };
     train(config(changes)?, folder, false, session)
 }
 
@@ -62,7 +62,8 @@ fn a_resumed_run_is_the_same_and_samples_are_images() {
     run(&whole, &[], &|| false).unwrap();
     let asked = AtomicU64::new(0);
     run(&cut, &["run.threads=1"], &|| asked.fetch_add(1, Ordering::Relaxed) == 2).unwrap();
-    let session = Session { observer: &mut Nobody, stop: &|| false, warn: &|text| panic!("{text}") };
+    let session =
+        Session { observer: &mut Nobody, stop: &|| false, warn: &|text| panic!("{text}"), classifier: None };
     resume(&cut, None, Some(2), session).unwrap();
     let (a, b) = (read_summary(&whole).unwrap(), read_summary(&cut).unwrap());
     assert_eq!((a.log_z, a.cross_entropy, a.ess), (b.log_z, b.cross_entropy, b.ess));

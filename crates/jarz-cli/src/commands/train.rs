@@ -29,7 +29,8 @@ pub fn train(args: TrainArgs, ui: &Ui) -> Result<(), CliError> {
         return finish_runs(&out, jarz_run::train_runs(config, &out, args.force, many), ui);
     }
     let mut progress = ui.progress("training", 0, iterations);
-    let session = Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text) };
+    let session =
+        Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text), classifier: None };
     let summary = jarz_run::train(config, &out, args.force, session);
     drop(progress);
     finish(&out, summary, ui)
@@ -55,7 +56,8 @@ pub fn resume(args: ResumeArgs, ui: &Ui) -> Result<(), CliError> {
         return finish_runs(&args.dir, jarz_run::resume_runs(&args.dir, args.threads, many), ui);
     }
     let mut progress = ui.progress("resuming", 0, iterations);
-    let session = Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text) };
+    let session =
+        Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text), classifier: None };
     let summary = jarz_run::resume(&args.dir, args.iterations, args.threads, session);
     drop(progress);
     finish(&args.dir, summary, ui)
