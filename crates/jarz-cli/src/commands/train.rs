@@ -111,7 +111,9 @@ fn print(folder: &Path, s: &Summary) {
         println!("  log Z          {}{}", plus_minus(log_z, s.log_z_std_error), exact(s.log_z_exact));
     }
     if let Some(biased) = s.driving_log_z {
-        println!("                 from the witnesses; the walkers that drive the parameters say {biased:.4}");
+        println!(
+            "                 from the witnesses; the walkers that drive the parameters say {biased:.4}"
+        );
     }
     match (s.cross_entropy, s.cross_entropy_exact) {
         (Some(h), e) => {
