@@ -110,6 +110,11 @@ fn print(folder: &Path, s: &Summary) {
     if let Some(log_z) = s.log_z {
         println!("  log Z          {}{}", plus_minus(log_z, s.log_z_std_error), exact(s.log_z_exact));
     }
+    if let Some(biased) = s.driving_log_z {
+        println!(
+            "                 from the witnesses; the walkers that drive the parameters say {biased:.4}"
+        );
+    }
     match (s.cross_entropy, s.cross_entropy_exact) {
         (Some(h), e) => {
             println!("  cross-entropy  {} nats{}", plus_minus(h, s.cross_entropy_std_error), exact(e))
