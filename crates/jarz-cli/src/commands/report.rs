@@ -1,7 +1,8 @@
 //! `jarz report`.
 
+use super::board::Board;
 use super::print_json;
-use super::reproduce::{Board, quoted};
+use super::reproduce::quoted;
 use crate::args::ReportArgs;
 use crate::error::CliError;
 use crate::ui::Ui;
