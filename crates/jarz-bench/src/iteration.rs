@@ -42,6 +42,7 @@ const PREPARATION: u64 = 40;
 const CHECKED: u64 = 3;
 
 type Ours = Steps<f32, NetEnergy<f32>>;
+type Parts = Setup<f32, NetEnergy<f32>>;
 
 /// The embedded digits as images of 28 x 28.
 fn large_digits() -> Result<Images, BenchError> {
@@ -54,7 +55,7 @@ fn large_digits() -> Result<Images, BenchError> {
 }
 
 /// The experiment's setup, and the noisy images in their own coordinates.
-fn setup(threads: usize) -> Result<(Setup<f32, NetEnergy<f32>>, Vec<f32>), BenchError> {
+fn setup(threads: usize) -> Result<(Parts, Vec<f32>), BenchError> {
     let images = large_digits()?;
     let values = |noise: f64| {
         let how = Preparation { dequantise: false, noise, seed: SEED, draw: 0 };
@@ -84,7 +85,7 @@ fn setup(threads: usize) -> Result<(Setup<f32, NetEnergy<f32>>, Vec<f32>), Bench
 }
 
 /// A trainer that has taken its first steps, carefully.
-fn prepared(setup: &Setup<f32, NetEnergy<f32>>) -> Result<Ours, BenchError> {
+fn prepared(setup: &Parts) -> Result<Ours, BenchError> {
     let mut careful = Trainer::new(Setup { trust_region: Some(0.02), ..setup.clone() })?;
     for _ in 0..PREPARATION {
         careful.step()?;
