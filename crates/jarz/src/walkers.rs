@@ -187,12 +187,9 @@ mod tests {
     #[test]
     fn a_line_has_everybody_once() {
         let mut walkers = Walkers::new(1, vec![0.0; 3], None);
-        for (line, fits) in [
-            (vec![2, 0, 1], true),
-            (vec![2, 0, 2], false),
-            (vec![0, 1], false),
-            (vec![0, 1, 3], false),
-        ] {
+        for (line, fits) in
+            [(vec![2, 0, 1], true), (vec![2, 0, 2], false), (vec![0, 1], false), (vec![0, 1, 3], false)]
+        {
             walkers.line = line;
             assert_eq!(walkers.is_lined_up(), fits);
         }

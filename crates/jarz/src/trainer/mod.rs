@@ -365,8 +365,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             let rest = [s.theta.len(), s.moments[0].len(), s.moments[1].len()];
             (of_walkers(&s.walkers, &s.sums), s.witnesses.as_ref().map(|(w, s)| of_walkers(w, s)), rest)
         };
-        let strangers =
-            |w: &Walkers<T>| w.ancestors.iter().any(|a| *a >= w.len() as u64) || !w.is_lined_up();
+        let strangers = |w: &Walkers<T>| w.ancestors.iter().any(|a| *a >= w.len() as u64) || !w.is_lined_up();
         let [variance, covariance] = &state.memory;
         let memory_fits =
             variance.len() == covariance.len() && [0, state.theta.len()].contains(&variance.len());
