@@ -408,6 +408,7 @@ fn setup<T: Real, E: Energy<T>>(
         },
         walkers: config.walkers.count,
         witnesses: config.walkers.witnesses,
+        average: optimizer.average,
         batch: config.walkers.batch,
         data_batch: config.data.batch(),
         start: match config.walkers.start {

@@ -41,6 +41,9 @@ pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
     out.put_text("iteration", state.iteration.to_string());
     let mut list = |name: &str, values: &[f64]| out.put(name, &[values.len()], values.to_vec());
     list("theta", &state.theta);
+    if !state.average.is_empty() {
+        list("average", &state.average);
+    }
     list("optimizer.first", &state.moments[0]);
     list("optimizer.second", &state.moments[1]);
     list("step_size", &[state.step_size]);
@@ -116,6 +119,10 @@ pub fn from_snapshot<T: Scalar>(snapshot: &Snapshot) -> Result<(State<T>, f64), 
     let state = State {
         iteration: snapshot.u64s_shaped("counts", &[3])?[0],
         theta: list("theta")?,
+        average: match snapshot.arrays.contains_key("average") {
+            true => list("average")?,
+            false => Vec::new(),
+        },
         moments: [list("optimizer.first")?, list("optimizer.second")?],
         walkers,
         sums,

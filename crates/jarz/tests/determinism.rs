@@ -59,6 +59,7 @@ fn kinds<T: Real>() -> Vec<(&'static str, Setup<T, Mixture>)> {
             }),
         ),
         ("witnesses", with(|s| s.witnesses = 900)),
+        ("running mean", with(|s| (s.witnesses, s.average) = (900, Some(20.0)))),
         (
             "witnesses mini-batch",
             with(|s| (s.witnesses, s.batch, s.kernel) = (900, Some(700), Kernel::mala())),

@@ -167,6 +167,7 @@ impl Config {
             ("kernel.clip_component", kernel.clip_component),
             ("optimizer.clip_norm", optimizer.clip_norm),
             ("optimizer.trust_region", optimizer.trust_region),
+            ("optimizer.average", optimizer.average),
             ("optimizer.epsilon", optimizer.epsilon),
         ] {
             value.map_or(Ok(()), |v| positive(key, v))?;

@@ -461,6 +461,9 @@ pub struct OptimizerConfig {
     /// Largest variance of `U_{k+1} - U_k` over the walkers in one parameter step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_region: Option<f64>,
+    /// Memory in iterations of a running mean of the parameters: the model that is judged, and that witnesses follow.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub average: Option<f64>,
     /// Change of all rates over the iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleConfig>,
@@ -477,6 +480,7 @@ impl Default for OptimizerConfig {
             epsilon: None,
             clip_norm: None,
             trust_region: None,
+            average: None,
             schedule: None,
         }
     }

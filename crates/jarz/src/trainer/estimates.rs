@@ -33,7 +33,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let mut parts =
             vec![DataTerm { gradient: vec![0.0; params], energy: 0.0, variance: 0.0 }; layout.chunks(n)];
         let pieces = Pieces::new(&mut parts, 1);
-        let energy = &self.energy;
+        let energy = self.energy();
         self.sampler.workers.run(pieces.count(), |c, scratch| {
             let from = c * layout.chunk * dim;
             let rows = &rows[from..(from + layout.chunk * dim).min(rows.len())];
@@ -101,14 +101,14 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             let std_error = families.log_z_std_error(self.scheme, walkers.resamplings());
             Measured { value, std_error: Some(std_error) }
         });
-        let log_z_exact = self.energy.exact().map(|e| e.log_z());
-        let volume = self.energy.coordinates().map_or(0.0, |c| c.log_det());
+        let log_z_exact = self.energy().exact().map(|e| e.log_z());
+        let volume = self.energy().coordinates().map_or(0.0, |c| c.log_det());
         let cross_entropy = log_z.map(|z| Measured {
             value: z.value + data.energy + volume,
             std_error: add_errors(z.std_error, data_energy.std_error),
         });
         let cross_entropy_exact = log_z_exact.map(|z| z + data.energy + volume);
-        let modes = self.energy.modes();
+        let modes = self.energy().modes();
         let walker_masses = modes.map(|modes| {
             let count = modes.count();
             let mut r = vec![0.0; walkers.len() * count];
@@ -142,7 +142,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             weight_entropy: sums.entropy(),
             acceptance: Some(self.last[0]).filter(|a| a.is_finite()),
             step_size: self.step_size,
-            gradient_norm: self.norm(&direction),
+            // With a running mean, the data's term is not that of the parameters that move.
+            gradient_norm: if self.average.is_some() { self.last[1] } else { self.norm(&direction) },
             step_scale: self.last[2],
             resamplings: walkers.resamplings(),
             distinct_ancestors: walkers.distinct_ancestors() as u64,

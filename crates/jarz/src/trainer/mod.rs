@@ -1,5 +1,6 @@
 //! The trainer: Algorithms 1 to 4 of the paper in one step.
 
+mod average;
 mod data_gradient;
 mod estimates;
 mod setup;
@@ -20,6 +21,7 @@ use crate::resampling::{Scheme, Trigger};
 use crate::sampler::{Advance, Sampler, SelfInteraction};
 use crate::walkers::Walkers;
 use crate::weights::WeightSums;
+use average::Average;
 use data_gradient::DataGradient;
 use estimates::DataTerm;
 use setup::start;
@@ -53,6 +55,8 @@ pub struct State<T> {
     pub iteration: u64,
     /// Parameters.
     pub theta: Vec<f64>,
+    /// Running mean of the parameters; empty if there is none.
+    pub average: Vec<f64>,
     /// The optimizer's running moments.
     pub moments: [Vec<f64>; 2],
     /// The ensemble.
@@ -78,6 +82,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     data_gradient: DataGradient<T, E>,
     sampler: Sampler<T, E>,
     witnesses: Option<Sampler<T, E>>,
+    average: Option<Average<E>>,
     algorithm: Algorithm,
     memory: Option<Memory>,
     optimizer: Optimizer,
@@ -107,7 +112,7 @@ struct Buffers {
 impl<T: Real, E: Energy<T>> Trainer<T, E> {
     /// Checks that the parts fit, draws the initial walkers and evaluates them.
     pub fn new(setup: Setup<T, E>) -> Result<Self, Error> {
-        let witnesses = setup.witnesses()?;
+        let (witnesses, average) = (setup.witnesses()?, setup.average()?);
         let Setup { energy, data, algorithm, optimizer, .. } = setup;
         let (dim, params) = (energy.dim(), energy.params().len());
         let complain = |text: String| Err(Error::Setup(text));
@@ -160,6 +165,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             data,
             sampler,
             witnesses,
+            average,
             algorithm,
             memory: leave_one_out.then(Memory::default),
             optimizer,
@@ -224,9 +230,16 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let own = self.memory.is_some().then_some(own);
         let advance = spec(k, self.step_size, self.algorithm, own, &self.data);
         let moved = self.sampler.advance(&self.energy, &self.next, advance)?;
+        let (from, to) = match &mut self.average {
+            Some(average) => average.follow(self.next.params()),
+            None => (&self.energy, &self.next),
+        };
         if let Some(witnesses) = &mut self.witnesses {
             let advance = spec(k, self.step_size, self.algorithm, None, &self.data);
-            witnesses.advance(&self.energy, &self.next, advance)?;
+            witnesses.advance(from, to, advance)?;
+        }
+        if let Some(average) = &mut self.average {
+            average.arrive();
         }
         std::mem::swap(&mut self.energy, &mut self.next);
         self.buffers = Buffers { model, direction, theta, response };
@@ -246,7 +259,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         if let Some(witnesses) = &mut self.witnesses
             && self.trigger.fires(self.iteration, witnesses.sums())
         {
-            witnesses.resample(&self.energy, self.iteration)?;
+            let model = self.average.as_ref().map_or(&self.energy, |a| a.model());
+            witnesses.resample(model, self.iteration)?;
         }
         self.step_size = self.steps.next(k, self.step_size, moved.acceptance);
         self.last = [moved.acceptance, gradient_norm, step_scale];
@@ -295,9 +309,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         trained.map(|(d, _)| d * d).sum::<f64>().sqrt()
     }
 
-    /// The model at its present parameters.
+    /// The model at its present parameters, or at their running mean if there is one: what estimates are about.
     pub fn energy(&self) -> &E {
-        &self.energy
+        self.average.as_ref().map_or(&self.energy, |a| a.model())
     }
 
     /// The data.
@@ -344,6 +358,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         State {
             iteration: self.iteration,
             theta: self.energy.params().to_vec(),
+            average: self.average.as_ref().map_or_else(Vec::new, |a| a.params().to_vec()),
             moments: [self.optimizer.first.clone(), self.optimizer.second.clone()],
             walkers: self.sampler.walkers().clone(),
             sums: self.sampler.sums().clone(),
@@ -362,7 +377,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             (arrays, w.ancestors.len(), s.gradient.len())
         };
         let lengths = |s: &State<T>| {
-            let rest = [s.theta.len(), s.moments[0].len(), s.moments[1].len()];
+            let rest = [s.theta.len(), s.average.len(), s.moments[0].len(), s.moments[1].len()];
             (of_walkers(&s.walkers, &s.sums), s.witnesses.as_ref().map(|(w, s)| of_walkers(w, s)), rest)
         };
         let strangers = |w: &Walkers<T>| w.ancestors.iter().any(|a| *a >= w.len() as u64) || !w.is_lined_up();
@@ -379,6 +394,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         self.iteration = state.iteration;
         self.energy.set_params(&state.theta);
         self.next.set_params(&state.theta);
+        if let Some(average) = &mut self.average {
+            average.restore(&state.average);
+        }
         [self.optimizer.first, self.optimizer.second] = state.moments;
         self.sampler.restore(state.walkers, state.sums);
         if let (Some(sampler), Some((walkers, sums))) = (&mut self.witnesses, state.witnesses) {

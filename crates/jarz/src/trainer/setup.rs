@@ -1,5 +1,6 @@
 //! What a run is made of, and where its walkers begin.
 
+use super::average::Average;
 use crate::algorithm::{Algorithm, SelfInteractionRule};
 use crate::data::Dataset;
 use crate::energy::{Energy, Stratification};
@@ -40,6 +41,9 @@ pub struct Setup<T, E> {
     /// Walkers beside these that are weighted along the same path of parameters but have no part in its direction: their `log Z`
     /// and masses are free of the self-interaction, for any model and optimizer. They need no parameter gradients.
     pub witnesses: usize,
+    /// Memory in iterations of a running mean of the parameters, if one is wanted: the model is then the one at the mean, which is better than
+    /// a single point of a noisy path, and the witnesses follow it. Walkers with weights need witnesses for it.
+    pub average: Option<f64>,
     /// Walkers that move per iteration (Algorithm 2); all if `None`.
     pub batch: Option<usize>,
     /// Data points used per iteration; all if `None`.
@@ -73,6 +77,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             trigger: Trigger::EssBelow(Thresholds::constant(0.5)),
             walkers: 10_000,
             witnesses: 0,
+            average: None,
             batch: None,
             data_batch: None,
             start: Stratification::Stratified,
@@ -85,6 +90,23 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
 }
 
 impl<T: Real, E: Energy<T>> Setup<T, E> {
+    /// The averaged model, if there is one.
+    pub(super) fn average(&self) -> Result<Option<Average<E>>, Error> {
+        let Some(iterations) = self.average else { return Ok(None) };
+        let complain = |text: String| Err(Error::Setup(text));
+        if !(iterations >= 1.0 && iterations.is_finite()) {
+            return complain(format!(
+                "a running mean needs a memory of at least one iteration, not {iterations}"
+            ));
+        }
+        if self.algorithm.is_weighted() && self.witnesses == 0 {
+            return complain(
+                "walkers are weighted for the parameters they drive, not for their running mean: that needs witnesses".into(),
+            );
+        }
+        Ok(Some(Average::new(&self.energy, iterations)))
+    }
+
     /// The witnesses, sampled from the initial model with random numbers of their own.
     pub(super) fn witnesses(&self) -> Result<Option<Sampler<T, E>>, Error> {
         if self.witnesses == 0 {
