@@ -19,6 +19,10 @@ pub struct Row {
     pub seconds: f64,
     pub log_z: Option<f64>,
     pub log_z_std_error: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driving_log_z: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driving_ess: Option<f64>,
     pub log_z_exact: Option<f64>,
     pub data_energy: Option<f64>,
     pub cross_entropy: Option<f64>,
@@ -56,6 +60,8 @@ impl Row {
             seconds,
             log_z: value(e.log_z),
             log_z_std_error: error(e.log_z),
+            driving_log_z: e.driving_log_z.and_then(finite),
+            driving_ess: e.driving_ess.and_then(finite),
             log_z_exact: e.log_z_exact.and_then(finite),
             data_energy: finite(e.data_energy.value),
             cross_entropy: value(e.cross_entropy),

@@ -5,9 +5,8 @@ use crate::error::RunError;
 use crate::state::Scalar;
 use jarz::optimizer::learning_rates;
 use jarz::{
-    Algorithm, Clip, Dataset, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, Purpose, Random,
-    Real, Rule, Schedule, Scheme, SelfInteractionRule, Setup, Shape, StepSize, Stratification, Thresholds,
-    Trigger,
+    Clip, Dataset, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, Purpose, Random, Real, Rule,
+    Schedule, Scheme, SelfInteractionRule, Setup, Shape, StepSize, Stratification, Thresholds, Trigger,
 };
 use jarz_data::{
     Header, Images, KnownSet, Part, Preparation, ReadOptions, Table, cache_folder, file_sha256,
@@ -313,7 +312,8 @@ fn check_memory(config: &Config, dim: usize, scalar: usize) -> Result<(), RunErr
         ModelConfig::Gaussian { .. } | ModelConfig::Network(_) => dim,
     };
     let per_walker = 2 * dim as u128 * scalar as u128 + 64;
-    let needed = config.walkers.count as u128 * per_walker + 200 * modes as u128 * dim as u128 * 8;
+    let walkers = config.walkers.count as u128 + config.walkers.witnesses as u128;
+    let needed = walkers * per_walker + 200 * modes as u128 * dim as u128 * 8;
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?.to_string();
         line.split_whitespace().nth(1)?.parse::<u128>().ok()
@@ -322,8 +322,8 @@ fn check_memory(config: &Config, dim: usize, scalar: usize) -> Result<(), RunErr
     if needed > limit {
         let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
         return Err(RunError::Impossible(format!(
-            "walkers.count = {}: in {dim} dimensions this takes about {:.1} GiB of memory and {:.1} GiB are free; take fewer walkers or precision = \"f32\"",
-            config.walkers.count,
+            "{} walkers (walkers.count and walkers.witnesses): in {dim} dimensions this takes about {:.1} GiB of memory and {:.1} GiB are free; take fewer walkers or precision = \"f32\"",
+            walkers,
             gib(needed),
             gib(limit)
         )));
@@ -369,13 +369,7 @@ fn setup<T: Real, E: Energy<T>>(
     };
     let clip = kernel.clip_norm.map(Clip::Norm).or(kernel.clip_component.map(Clip::Component));
     Ok(Setup {
-        algorithm: match config.algorithm.kind {
-            AlgorithmKind::Jarzynski => Algorithm::Jarzynski,
-            AlgorithmKind::JarzynskiContinuous => Algorithm::JarzynskiContinuous,
-            AlgorithmKind::Pcd => Algorithm::Pcd,
-            AlgorithmKind::Cd => Algorithm::Cd,
-            AlgorithmKind::Unweighted => Algorithm::Unweighted,
-        },
+        algorithm: config.algorithm.kind.algorithm(),
         self_interaction: config.algorithm.self_interaction.map(|s| match s {
             SelfInteractionKind::None => SelfInteractionRule::None,
             SelfInteractionKind::LeaveOneOut => SelfInteractionRule::LeaveOneOut,
@@ -413,6 +407,7 @@ fn setup<T: Real, E: Energy<T>>(
             TriggerName::Every => Trigger::Every(config.resampling.every.unwrap_or(1)),
         },
         walkers: config.walkers.count,
+        witnesses: config.walkers.witnesses,
         batch: config.walkers.batch,
         data_batch: config.data.batch(),
         start: match config.walkers.start {

@@ -31,9 +31,11 @@ impl Scalar for f64 {
     }
 }
 
+/// What the names of the witnesses' arrays begin with.
+const WITNESSES: &str = "witnesses/";
+
 /// The state as named arrays; `seconds` is the computing time so far.
 pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
-    let (w, s) = (&state.walkers, &state.sums);
     let mut out = Snapshot::new();
     out.put_text("precision", T::NAME);
     out.put_text("iteration", state.iteration.to_string());
@@ -41,23 +43,60 @@ pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
     list("theta", &state.theta);
     list("optimizer.first", &state.moments[0]);
     list("optimizer.second", &state.moments[1]);
-    list("walkers.energies", &w.energies);
-    list("walkers.log_weights", &w.log_weights);
-    list("walkers.log_z", w.log_z.as_slice());
-    list("sums.gradient", &s.gradient);
-    list("sums.weights", &[s.top, s.sum, s.sum_squares, s.sum_log]);
     list("step_size", &[state.step_size]);
     list("memory.variance", &state.memory[0]);
     list("memory.covariance", &state.memory[1]);
     list("last", &state.last);
     list("seconds", &[seconds]);
-    let n = w.energies.len();
-    out.put("walkers.positions", &[n, w.dim], T::array(&w.positions));
-    // Gradients, or whatever else the energy keeps per walker.
-    out.put("walkers.gradients", &[n, w.gradients.len() / n.max(1)], T::array(&w.gradients));
-    out.put("walkers.ancestors", &[n], w.ancestors.clone());
-    out.put("counts", &[3], vec![state.iteration, w.resamplings, s.count]);
+    put_walkers(&mut out, "", state.iteration, &state.walkers, &state.sums);
+    if let Some((walkers, sums)) = &state.witnesses {
+        put_walkers(&mut out, WITNESSES, state.iteration, walkers, sums);
+    }
     out
+}
+
+fn put_walkers<T: Scalar>(out: &mut Snapshot, prefix: &str, iteration: u64, w: &Walkers<T>, s: &WeightSums) {
+    let name = |name: &str| format!("{prefix}{name}");
+    let mut list = |part: &str, values: &[f64]| out.put(name(part), &[values.len()], values.to_vec());
+    list("walkers.energies", &w.energies);
+    list("walkers.log_weights", &w.log_weights);
+    list("walkers.log_z", w.log_z.as_slice());
+    list("sums.gradient", &s.gradient);
+    list("sums.weights", &[s.top, s.sum, s.sum_squares, s.sum_log]);
+    let n = w.energies.len();
+    out.put(name("walkers.positions"), &[n, w.dim], T::array(&w.positions));
+    // Gradients, or whatever else the energy keeps per walker.
+    out.put(name("walkers.gradients"), &[n, w.gradients.len() / n.max(1)], T::array(&w.gradients));
+    out.put(name("walkers.ancestors"), &[n], w.ancestors.clone());
+    out.put(name("walkers.line"), &[n], w.line.clone());
+    out.put(name("counts"), &[3], vec![iteration, w.resamplings, s.count]);
+}
+
+fn get_walkers<T: Scalar>(from: &Snapshot, prefix: &str) -> Result<(Walkers<T>, WeightSums), RunError> {
+    let name = |name: &str| format!("{prefix}{name}");
+    let list = |part: &str| from.f64s(&name(part)).map(<[f64]>::to_vec);
+    let counts = from.u64s_shaped(&name("counts"), &[3])?;
+    let sums = from.f64s_shaped(&name("sums.weights"), &[4])?;
+    let walkers = Walkers {
+        dim: from.shape(&name("walkers.positions"))?.get(1).copied().unwrap_or(0),
+        positions: T::values(from, &name("walkers.positions"))?.to_vec(),
+        gradients: T::values(from, &name("walkers.gradients"))?.to_vec(),
+        energies: list("walkers.energies")?,
+        log_weights: list("walkers.log_weights")?,
+        ancestors: from.u64s(&name("walkers.ancestors"))?.to_vec(),
+        line: from.u64s(&name("walkers.line"))?.to_vec(),
+        log_z: list("walkers.log_z")?.first().copied(),
+        resamplings: counts[1],
+    };
+    let sums = WeightSums {
+        top: sums[0],
+        sum: sums[1],
+        sum_squares: sums[2],
+        sum_log: sums[3],
+        count: counts[2],
+        gradient: list("sums.gradient")?,
+    };
+    Ok((walkers, sums))
 }
 
 /// The state of a checkpoint, and the computing time it had taken.
@@ -71,34 +110,16 @@ pub fn from_snapshot<T: Scalar>(snapshot: &Snapshot) -> Result<(State<T>, f64), 
         return Err(RunError::Impossible(text));
     }
     let list = |name: &str| snapshot.f64s(name).map(<[f64]>::to_vec);
-    let positions = T::values(snapshot, "walkers.positions")?.to_vec();
-    let dim = snapshot.shape("walkers.positions")?.get(1).copied().unwrap_or(0);
-    let counts = snapshot.u64s_shaped("counts", &[3])?;
-    let sums = snapshot.f64s_shaped("sums.weights", &[4])?;
     let last = snapshot.f64s_shaped("last", &[3])?;
-    let walkers = Walkers {
-        dim,
-        positions,
-        gradients: T::values(snapshot, "walkers.gradients")?.to_vec(),
-        energies: list("walkers.energies")?,
-        log_weights: list("walkers.log_weights")?,
-        ancestors: snapshot.u64s("walkers.ancestors")?.to_vec(),
-        log_z: snapshot.f64s("walkers.log_z")?.first().copied(),
-        resamplings: counts[1],
-    };
+    let (walkers, sums) = get_walkers(snapshot, "")?;
+    let witnessed = snapshot.arrays.keys().any(|name| name.starts_with(WITNESSES));
     let state = State {
-        iteration: counts[0],
+        iteration: snapshot.u64s_shaped("counts", &[3])?[0],
         theta: list("theta")?,
         moments: [list("optimizer.first")?, list("optimizer.second")?],
         walkers,
-        sums: WeightSums {
-            top: sums[0],
-            sum: sums[1],
-            sum_squares: sums[2],
-            sum_log: sums[3],
-            count: counts[2],
-            gradient: list("sums.gradient")?,
-        },
+        sums,
+        witnesses: witnessed.then(|| get_walkers(snapshot, WITNESSES)).transpose()?,
         step_size: snapshot.f64s_shaped("step_size", &[1])?[0],
         memory: [list("memory.variance")?, list("memory.covariance")?],
         last: [last[0], last[1], last[2]],

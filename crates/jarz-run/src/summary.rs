@@ -17,6 +17,8 @@ pub struct Summary {
     pub stop_reason: String,
     pub log_z: Option<f64>,
     pub log_z_std_error: Option<f64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub driving_log_z: Option<f64>,
     pub log_z_exact: Option<f64>,
     pub cross_entropy: Option<f64>,
     pub cross_entropy_std_error: Option<f64>,
@@ -58,6 +60,7 @@ impl Summary {
             stop_reason: stopped.name().into(),
             log_z: row.log_z,
             log_z_std_error: row.log_z_std_error,
+            driving_log_z: row.driving_log_z,
             log_z_exact: row.log_z_exact,
             cross_entropy: row.cross_entropy,
             cross_entropy_std_error: row.cross_entropy_std_error,

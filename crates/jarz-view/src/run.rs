@@ -2,7 +2,6 @@
 
 use crate::ViewError;
 use jarz::StopReason;
-use jarz_run::config::AlgorithmKind;
 use jarz_run::{Config, MetricsReader, Row, Summary, read_config, read_summary};
 use std::path::{Path, PathBuf};
 
@@ -112,7 +111,7 @@ impl Run {
 
 /// Whether the walkers of a configuration carry weights.
 pub(crate) fn is_weighted(config: &Config) -> bool {
-    matches!(config.algorithm.kind, AlgorithmKind::Jarzynski | AlgorithmKind::JarzynskiContinuous)
+    config.algorithm.kind.algorithm().is_weighted()
 }
 
 /// Last part of a path; for `.` and the like, that of the folder it stands for.

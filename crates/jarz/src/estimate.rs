@@ -23,6 +23,10 @@ pub struct Estimates {
     pub iteration: u64,
     /// `log Z` from the weights; none for unweighted algorithms.
     pub log_z: Option<Measured>,
+    /// With witnesses, whose `log Z` the above is: what the walkers that drive the parameters say, self-interaction included.
+    pub driving_log_z: Option<f64>,
+    /// With witnesses: ESS of the walkers that drive the parameters.
+    pub driving_ess: Option<f64>,
     /// `log Z` in closed form, where there is one.
     pub log_z_exact: Option<f64>,
     /// Mean of `U` over the data, with the error of a finite sample.

@@ -58,6 +58,11 @@ fn kinds<T: Real>() -> Vec<(&'static str, Setup<T, Mixture>)> {
                 s.optimizer = Optimizer::new(Rule::Gradient, vec![0.5; 12]);
             }),
         ),
+        ("witnesses", with(|s| s.witnesses = 900)),
+        (
+            "witnesses mini-batch",
+            with(|s| (s.witnesses, s.batch, s.kernel) = (900, Some(700), Kernel::mala())),
+        ),
         ("pcd", with(|s| s.algorithm = Algorithm::Pcd)),
         ("cd", with(|s| (s.algorithm, s.kernel) = (Algorithm::Cd, Kernel::ula().with_steps(3)))),
     ]

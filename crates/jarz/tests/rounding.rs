@@ -38,6 +38,8 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 struct Plain {
     x: Vec<f64>,
     a: Vec<f64>,
+    /// Relatives side by side.
+    line: Vec<usize>,
     log_z: f64,
 }
 
@@ -60,11 +62,23 @@ impl Plain {
         self.log_z + WeightSums::of(&self.a).log_mean()
     }
 
+    /// `ancestors` are places in line.
     fn resample(&mut self, ancestors: &[u64]) {
         self.log_z = self.log_z();
         self.a.fill(0.0);
-        for (from, to) in replacements(ancestors) {
-            self.x.copy_within(from as usize * DIM..(from as usize + 1) * DIM, to as usize * DIM);
+        let at = |place: u64| self.line[place as usize];
+        let copies: Vec<_> =
+            replacements(ancestors).into_iter().map(|(from, to)| (at(from), at(to))).collect();
+        let mut survivors: Vec<usize> = ancestors.iter().map(|&a| at(a)).collect();
+        survivors.dedup();
+        let mut line = Vec::new();
+        for i in survivors {
+            line.push(i);
+            line.extend(copies.iter().filter(|c| c.0 == i).map(|c| c.1));
+        }
+        self.line = line;
+        for (from, to) in copies {
+            self.x.copy_within(from * DIM..(from + 1) * DIM, to * DIM);
         }
     }
 }
@@ -86,7 +100,8 @@ fn rounding_moves_log_z_by_less_than_a_tenth_of_its_error() {
     let mut x = vec![0.0f32; WALKERS * DIM];
     path[0].sample(0..WALKERS as u64, WALKERS as u64, Stratification::Stratified, &random, &mut x);
     let log_z = Exact::<f32>::log_z(&path[0]);
-    let mut wide = Plain { x: x.iter().map(|x| *x as f64).collect(), a: vec![0.0; WALKERS], log_z };
+    let wide_x = x.iter().map(|x| *x as f64).collect();
+    let mut wide = Plain { x: wide_x, a: vec![0.0; WALKERS], line: (0..WALKERS).collect(), log_z };
     let walkers = Walkers::new(DIM, x, Some(log_z));
     let mut sampler = Sampler::new(walkers, &path[0], Kernel::ula(), scheme, None, 3, 1).unwrap();
     sampler.begin(&path[0]).unwrap();
@@ -99,6 +114,7 @@ fn rounding_moves_log_z_by_less_than_a_tenth_of_its_error() {
         wide.step(from, to, &random, k);
         if sampler.sums().ess() < 1.0 / 1.8 {
             let p = normalise(sampler.walkers().log_weights());
+            let p: Vec<f64> = wide.line.iter().map(|&i| p[i]).collect();
             wide.resample(&scheme.ancestors(&p, WALKERS, &random, k, Purpose::Resample));
             sampler.resample(to, k).unwrap();
             resamplings += 1;

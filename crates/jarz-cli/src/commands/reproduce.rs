@@ -6,6 +6,7 @@ use crate::error::CliError;
 use crate::figures::draw_run;
 use crate::ui::{Ui, stopped};
 use indicatif::{ProgressBar, ProgressStyle};
+use jarz::annealing::Rung;
 use jarz_experiments::criterion::Verdict;
 use jarz_experiments::plan::Plan;
 use jarz_experiments::report::{count, verdict_table};
@@ -191,15 +192,19 @@ fn print_verdicts(verdicts: &[Verdict]) {
     }
 }
 
+/// For a shell.
+pub(super) fn quoted(text: &str) -> String {
+    match text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
+        true => text.to_string(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 /// An interrupted experiment goes on with the same command.
 fn how_to_go_on(e: ExperimentError, args: &ReproduceArgs, out: &Path) -> CliError {
     if !matches!(e, ExperimentError::Interrupted) {
         return e.into();
     }
-    let quoted = |text: &str| match text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
-        true => text.to_string(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    };
     let mut text = format!("stopped, nothing is lost; to go on: jarz reproduce {}", quoted(&args.name));
     text += &format!(" --scale {}", jarz_experiments::Scale::from(args.scale).name());
     if let Some(runs) = args.runs {
@@ -212,7 +217,7 @@ fn how_to_go_on(e: ExperimentError, args: &ReproduceArgs, out: &Path) -> CliErro
 }
 
 /// One bar, or a line now and then, for all runs of an experiment.
-struct Board<'a> {
+pub(super) struct Board<'a> {
     ui: &'a Ui,
     name: String,
     begun: Instant,
@@ -224,7 +229,8 @@ struct Board<'a> {
 const PARTS: u64 = 1000;
 
 impl<'a> Board<'a> {
-    fn new(ui: &'a Ui, name: &str) -> Self {
+    /// For the experiment of that name.
+    pub(super) fn new(ui: &'a Ui, name: &str) -> Self {
         let bar = (!ui.quiet && std::io::stderr().is_terminal()).then(|| {
             let bar = ProgressBar::new(PARTS);
             if let Ok(style) = ProgressStyle::with_template("{prefix:>22} [{bar:28}] {percent} % {msg}") {
@@ -235,6 +241,25 @@ impl<'a> Board<'a> {
         });
         let now = Instant::now();
         Board { ui, name: name.into(), begun: now, bar, last: Mutex::new(now) }
+    }
+}
+
+/// The last two parts of a run's folder: variant and run.
+fn of_run(folder: &Path) -> String {
+    let parts: Vec<_> = folder.iter().rev().take(2).map(|p| p.to_string_lossy()).collect();
+    parts.into_iter().rev().collect::<Vec<_>>().join("/")
+}
+
+impl Board<'_> {
+    /// Whether it is time to show something; the end is always shown.
+    fn is_due(&self, end: bool) -> bool {
+        let pause = Duration::from_millis(if self.bar.is_some() { 200 } else { 5000 });
+        let Ok(mut last) = self.last.try_lock() else { return false };
+        if self.ui.quiet || (last.elapsed() < pause && !end) {
+            return false;
+        }
+        *last = Instant::now();
+        true
     }
 }
 
@@ -252,12 +277,9 @@ impl Watch for Board<'_> {
     }
 
     fn progress(&self, p: Progress) {
-        let pause = Duration::from_millis(if self.bar.is_some() { 200 } else { 5000 });
-        let Ok(mut last) = self.last.try_lock() else { return };
-        if self.ui.quiet || (last.elapsed() < pause && p.share < 1.0) {
+        if !self.is_due(p.share >= 1.0) {
             return;
         }
-        *last = Instant::now();
         let spent = self.begun.elapsed().as_secs_f64();
         let left = if p.share > 0.01 {
             format!(", {} left", duration(spent / p.share - spent))
@@ -271,6 +293,21 @@ impl Watch for Board<'_> {
                 bar.set_message(text);
             }
             None => eprintln!("{}: {:.0} %, {text}", self.name, 100.0 * p.share),
+        }
+    }
+
+    fn annealing(&self, folder: &Path, rung: &Rung) {
+        if !self.is_due(rung.t >= 1.0) {
+            return;
+        }
+        let text = format!("annealing to {}: t = {:.4}, ESS {:.2}", of_run(folder), rung.t, rung.ess);
+        match &self.bar {
+            Some(bar) => {
+                // Time is not proportional to t; the bar shows that it goes on.
+                bar.set_position((rung.t * PARTS as f64) as u64);
+                bar.set_message(text);
+            }
+            None => eprintln!("{}: {text}", self.name),
         }
     }
 

@@ -137,6 +137,14 @@ impl Config {
         if !(2..1 << 40).contains(&walkers) {
             return Err(bad("walkers.count", walkers, "must be at least 2"));
         }
+        let witnesses = self.walkers.witnesses;
+        if witnesses == 1 || witnesses >= 1 << 40 {
+            return Err(bad("walkers.witnesses", witnesses, "must be 0 or at least 2"));
+        }
+        if witnesses > 0 && !self.algorithm.kind.algorithm().is_weighted() {
+            let why = "judge by their weights, which this algorithm does not have: take 0, or algorithm.kind = \"jarzynski\"";
+            return Err(bad("walkers.witnesses", witnesses, why));
+        }
         if let Some(batch) = self.walkers.batch
             && (batch == 0 || batch > walkers)
         {

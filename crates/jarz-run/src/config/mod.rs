@@ -279,6 +279,19 @@ pub enum AlgorithmKind {
     Unweighted,
 }
 
+impl AlgorithmKind {
+    /// The algorithm of that name.
+    pub fn algorithm(self) -> jarz::Algorithm {
+        match self {
+            AlgorithmKind::Jarzynski => jarz::Algorithm::Jarzynski,
+            AlgorithmKind::JarzynskiContinuous => jarz::Algorithm::JarzynskiContinuous,
+            AlgorithmKind::Pcd => jarz::Algorithm::Pcd,
+            AlgorithmKind::Cd => jarz::Algorithm::Cd,
+            AlgorithmKind::Unweighted => jarz::Algorithm::Unweighted,
+        }
+    }
+}
+
 /// Names of the self-interaction rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -294,6 +307,9 @@ pub enum SelfInteractionKind {
 pub struct WalkersConfig {
     /// How many.
     pub count: usize,
+    /// Walkers beside these that judge the model without driving it: their `log Z` and masses are free of the self-interaction.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub witnesses: usize,
     /// How many of them move per iteration; all if not given.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub batch: Option<usize>,
@@ -303,8 +319,12 @@ pub struct WalkersConfig {
 
 impl Default for WalkersConfig {
     fn default() -> Self {
-        WalkersConfig { count: 10_000, batch: None, start: WalkersStart::Stratified }
+        WalkersConfig { count: 10_000, witnesses: 0, batch: None, start: WalkersStart::Stratified }
     }
+}
+
+fn is_zero(count: &usize) -> bool {
+    *count == 0
 }
 
 /// Spread of the initial walkers over the modes.

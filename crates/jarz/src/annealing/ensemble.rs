@@ -8,10 +8,10 @@ use crate::kernel::{propose, reverse};
 use crate::parallel::{Layout, Pieces, Workers};
 use crate::random::{Purpose, Random};
 use crate::real::{Real, WalkerIds};
+use crate::resampling::Draws;
 use crate::resampling::draw::Uniforms;
-use crate::resampling::{Draws, replacements};
 use crate::walkers::Walkers;
-use crate::weights::{WeightSums, normalise};
+use crate::weights::WeightSums;
 
 /// Walkers that the first time step is tried with.
 const TRIED: usize = 256;
@@ -122,19 +122,18 @@ impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
     /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
     pub fn resample(&mut self, rung: u64) {
         let w = &mut self.walkers;
-        let p = normalise(&w.log_weights);
+        let p = w.weights_in_line();
         let (random, scheme, n, draws) = (self.random, self.settings.scheme, w.len(), &mut self.draws);
         let ancestors = self.workers.install(|parallel| {
             let uniforms =
                 Uniforms { random: &random, step: rung, purpose: Purpose::AnnealResample, parallel };
             scheme.draw(&p, n, &uniforms, draws)
         });
-        let pairs = replacements(ancestors);
         #[cfg(test)]
         let caches = !self.settings.faults.stale_caches;
         #[cfg(not(test))]
         let caches = true;
-        w.copy(&pairs, caches);
+        let pairs = w.descend(ancestors, caches);
         if caches {
             for (from, to) in pairs {
                 self.base_energies[to as usize] = self.base_energies[from as usize];

@@ -42,6 +42,8 @@ pub enum Purpose {
     DataMode = 10,
     /// Equal-weight samples drawn on demand.
     Draw = 11,
+    /// Seed of the witnesses' own random numbers.
+    Witnesses = 12,
     /// Data with rounded values: the uniform that spreads them.
     Dequantise = 20,
     /// Gaussian noise on data.
@@ -94,6 +96,12 @@ impl Random {
     /// The seed.
     pub fn seed(&self) -> u64 {
         self.seed
+    }
+
+    /// Random numbers of their own for a part of the run that has walkers numbered from zero again.
+    pub fn branch(&self, purpose: Purpose) -> Random {
+        let w = self.words(0, 0, purpose, 0);
+        Random { seed: u64::from(w[0]) | u64::from(w[1]) << 32 }
     }
 
     /// Key of a step and purpose.

@@ -14,10 +14,13 @@ use crate::parallel::{Layout, Pieces, Workers};
 use crate::random::{Purpose, Random, Subset};
 use crate::real::Real;
 use crate::resampling::draw::Uniforms;
-use crate::resampling::{Draws, Scheme, replacements};
+use crate::resampling::{Draws, Scheme};
 use crate::walkers::Walkers;
-use crate::weights::{WeightSums, normalise};
+use crate::weights::WeightSums;
 use moves::{Mover, Rows, Scratch};
+
+/// Walkers that suffice to say how far a parameter step spreads the weights.
+const SPREAD_OVER: usize = 512;
 
 /// How walkers acquire weights.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -173,6 +176,13 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         Ok(sampler)
     }
 
+    /// Walkers that are only watched: the sums leave out the parameter gradient, which is what a network spends most of its time on.
+    pub(crate) fn without_param_gradient(mut self) -> Self {
+        self.sums = WeightSums::new(0);
+        self.chunk_sums.iter_mut().for_each(|c| c.weights = WeightSums::new(0));
+        self
+    }
+
     /// Numbers kept per walker from step to step: what a fused step wants, or the gradient, which ULA on the full
     /// ensemble reuses.
     fn kept(&self) -> usize {
@@ -268,7 +278,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
 
     /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
     pub fn resample(&mut self, energy: &E, iteration: u64) -> Result<(), Error> {
-        let p = normalise(&self.walkers.log_weights);
+        let p = self.walkers.weights_in_line();
         let (scheme, n, random) = (self.scheme, self.walkers.len(), self.random);
         let draws = &mut self.draws;
         let ancestors = self.workers.install(|parallel| {
@@ -279,7 +289,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         let caches = !self.faults.stale_caches;
         #[cfg(not(test))]
         let caches = true;
-        self.walkers.copy(&replacements(ancestors), caches);
+        self.walkers.descend(ancestors, caches);
         self.walkers.log_z = self.log_z();
         self.walkers.log_weights.fill(0.0);
         self.walkers.resamplings += 1;
@@ -300,7 +310,9 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
                     mover.accumulate_fused(fused, energy, x, g, a, sums, scratch);
                 } else {
                     scratch.fit(a.len(), dim);
-                    energy.energy(x, &mut scratch.u[..a.len()], &mut scratch.energy);
+                    if !sums.gradient.is_empty() {
+                        energy.energy(x, &mut scratch.u[..a.len()], &mut scratch.energy);
+                    }
                     mover.accumulate(energy, x, a, sums, scratch);
                 }
             }
@@ -308,28 +320,27 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         self.collect(0).map(|_| ())
     }
 
-    /// Weighted variance of `U_to - U_from` where the walkers stand: how far one parameter step spreads the log-weights.
+    /// Weighted variance of `U_to - U_from` where the walkers stand, over blocks of them here and there in the ensemble (neighbours may
+    /// have started in the same mode): how far one parameter step spreads the log-weights.
     pub fn spread(&self, to: &E) -> f64 {
-        let (layout, dim, n) = (self.layout, self.walkers.dim, self.walkers.len());
-        let mut moments = vec![[0.0f64; 3]; layout.chunks(n)];
-        let top = self.sums.top;
+        let (block, dim, n) = (self.layout.block, self.walkers.dim, self.walkers.len());
+        let every = block * (n / SPREAD_OVER).max(1);
+        let mut moments = vec![[0.0f64; 3]; n.div_ceil(every)];
+        let taken = self.walkers.log_weights.chunks(every).flat_map(|a| &a[..block.min(a.len())]);
+        let top = taken.copied().fold(f64::NEG_INFINITY, f64::max);
         let pieces = Pieces::new(&mut moments, 1);
         self.workers.run(pieces.count(), |c, scratch| {
-            let first = c * layout.chunk;
+            let (first, stop) = (c * every, (c * every + block).min(n));
             // SAFETY: every piece is taken once, by the task of its number.
             let Some(moments) = unsafe { pieces.take(c) }.first_mut() else { return };
-            let end = (first + layout.chunk).min(n);
-            for at in (first..end).step_by(layout.block) {
-                let stop = (at + layout.block).min(end);
-                let Rows { x, u, a } = Rows::of(&self.walkers, at..stop);
-                scratch.fit(stop - at, dim);
-                to.energy(x, &mut scratch.u[..stop - at], &mut scratch.energy);
-                for i in 0..stop - at {
-                    let (w, change) = ((a[i] - top).exp(), scratch.u[i] - u[i]);
-                    moments[0] += w;
-                    moments[1] += w * change;
-                    moments[2] += w * change * change;
-                }
+            let Rows { x, u, a } = Rows::of(&self.walkers, first..stop);
+            scratch.fit(stop - first, dim);
+            to.energy(x, &mut scratch.u[..stop - first], &mut scratch.energy);
+            for i in 0..stop - first {
+                let (w, change) = ((a[i] - top).exp(), scratch.u[i] - u[i]);
+                moments[0] += w;
+                moments[1] += w * change;
+                moments[2] += w * change * change;
             }
         });
         let [w, m, s] = moments.iter().fold([0.0; 3], |t, m| [t[0] + m[0], t[1] + m[1], t[2] + m[2]]);

@@ -92,11 +92,12 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let data = self.full_data_term()?;
         let n = self.data.len() as f64;
         let data_energy = Measured { value: data.energy, std_error: Some((data.variance / n).sqrt()) };
-        let (walkers, sums) = (self.sampler.walkers(), self.sampler.sums());
+        let judges = self.judges();
+        let (walkers, sums) = (judges.walkers(), judges.sums());
         let p = normalise(walkers.log_weights());
         let families = Families::new(walkers.ancestors(), &p);
         let weighted = self.algorithm.is_weighted();
-        let log_z = self.sampler.log_z().filter(|_| weighted).map(|value| {
+        let log_z = judges.log_z().filter(|_| weighted).map(|value| {
             let std_error = families.log_z_std_error(self.scheme, walkers.resamplings());
             Measured { value, std_error: Some(std_error) }
         });
@@ -123,12 +124,14 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
                 .collect()
         });
         let mut model = vec![0.0; self.trained.len()];
-        sums.mean_gradient(&mut model);
+        self.sampler.sums().mean_gradient(&mut model);
         let direction: Vec<f64> = model.iter().zip(&data.gradient).map(|(m, d)| m - d).collect();
         let truth = self.truth;
         Ok(Estimates {
             iteration: self.iteration,
             log_z,
+            driving_log_z: self.witnesses.as_ref().and_then(|_| self.sampler.log_z()),
+            driving_ess: self.witnesses.as_ref().map(|_| self.sampler.sums().ess()),
             log_z_exact,
             data_energy,
             cross_entropy,
@@ -151,7 +154,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
 
     /// `n` equal-weight samples of the present model, drawn from the weighted walkers.
     pub fn equal_weight_samples(&self, n: usize) -> Vec<T> {
-        let (walkers, random) = (self.sampler.walkers(), self.sampler.random());
+        let (walkers, random) = (self.walkers(), self.sampler.random());
         let p = normalise(walkers.log_weights());
         let picks = self.scheme.ancestors(&p, n, &random, self.iteration, Purpose::Draw);
         let d = walkers.dim();

@@ -24,6 +24,11 @@ use data_gradient::DataGradient;
 use estimates::DataTerm;
 use setup::start;
 
+/// Share of the trust region that a step must use if it is shortened at all.
+const AT_LEAST: f64 = 0.7;
+/// Share of the trust region that a step aims at.
+const AIM: f64 = 0.85;
+
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct StepInfo {
@@ -54,6 +59,8 @@ pub struct State<T> {
     pub walkers: Walkers<T>,
     /// Its sums.
     pub sums: WeightSums,
+    /// The witnesses and their sums, if there are any.
+    pub witnesses: Option<(Walkers<T>, WeightSums)>,
     /// Time step of the kernel.
     pub step_size: f64,
     /// Variance and covariance of the walkers' gradients, for the leave-one-out correction.
@@ -70,6 +77,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     data_layout: Layout,
     data_gradient: DataGradient<T, E>,
     sampler: Sampler<T, E>,
+    witnesses: Option<Sampler<T, E>>,
     algorithm: Algorithm,
     memory: Option<Memory>,
     optimizer: Optimizer,
@@ -99,6 +107,7 @@ struct Buffers {
 impl<T: Real, E: Energy<T>> Trainer<T, E> {
     /// Checks that the parts fit, draws the initial walkers and evaluates them.
     pub fn new(setup: Setup<T, E>) -> Result<Self, Error> {
+        let witnesses = setup.witnesses()?;
         let Setup { energy, data, algorithm, optimizer, .. } = setup;
         let (dim, params) = (energy.dim(), energy.params().len());
         let complain = |text: String| Err(Error::Setup(text));
@@ -150,6 +159,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             data_gradient,
             data,
             sampler,
+            witnesses,
             algorithm,
             memory: leave_one_out.then(Memory::default),
             optimizer,
@@ -166,6 +176,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             buffers: Buffers::default(),
         };
         trainer.sampler.begin(&trainer.energy)?;
+        if let Some(witnesses) = &mut trainer.witnesses {
+            witnesses.begin(&trainer.energy)?;
+        }
         if trainer.algorithm.restarts() {
             // The first direction of CD already belongs to walkers that have left the data points.
             let advance = spec(1 << 40, trainer.step_size, algorithm, None, &trainer.data);
@@ -211,6 +224,10 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let own = self.memory.is_some().then_some(own);
         let advance = spec(k, self.step_size, self.algorithm, own, &self.data);
         let moved = self.sampler.advance(&self.energy, &self.next, advance)?;
+        if let Some(witnesses) = &mut self.witnesses {
+            let advance = spec(k, self.step_size, self.algorithm, None, &self.data);
+            witnesses.advance(&self.energy, &self.next, advance)?;
+        }
         std::mem::swap(&mut self.energy, &mut self.next);
         self.buffers = Buffers { model, direction, theta, response };
         if looking && let (Some(memory), Some(gradients)) = (&mut self.memory, self.energy.per_walker()) {
@@ -225,6 +242,11 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             self.algorithm.is_weighted() && self.trigger.fires(self.iteration, self.sampler.sums());
         if resampled {
             self.sampler.resample(&self.energy, self.iteration)?;
+        }
+        if let Some(witnesses) = &mut self.witnesses
+            && self.trigger.fires(self.iteration, witnesses.sums())
+        {
+            witnesses.resample(&self.energy, self.iteration)?;
         }
         self.step_size = self.steps.next(k, self.step_size, moved.acceptance);
         self.last = [moved.acceptance, gradient_norm, step_scale];
@@ -245,25 +267,25 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         due
     }
 
-    /// Shortens the parameter step until the log-weights it causes spread by no more than the trust region allows.
-    /// The spread is nearly quadratic in the length of the step, so one or two corrections do.
+    /// Shortens the parameter step until the log-weights it causes spread by no more than the trust region allows, and by no less than it
+    /// must. The spread is nearly quadratic in the length of the step, and the factor of the last step is a good first guess.
     fn keep_within_trust_region(&mut self, theta: &mut [f64]) -> f64 {
         let Some(limit) = self.trust_region else { return 1.0 };
-        let old = self.energy.params().to_vec();
-        let full: Vec<f64> = theta.iter().zip(&old).map(|(t, o)| t - o).collect();
-        let mut scale = 1.0;
+        let old = self.energy.params();
+        let full: Vec<f64> = theta.iter().zip(old).map(|(t, o)| t - o).collect();
+        let mut scale = self.last[2];
         for _ in 0..20 {
-            let spread = self.sampler.spread(&self.next);
-            if spread <= limit {
-                break;
-            }
-            // Also where the spread is infinite or not a number.
-            let factor = (limit / spread).sqrt() * 0.95;
-            scale *= if factor > 0.1 { factor } else { 0.1 };
-            for j in 0..theta.len() {
-                theta[j] = old[j] + scale * full[j];
+            for (theta, (old, full)) in theta.iter_mut().zip(old.iter().zip(&full)) {
+                *theta = old + scale * full;
             }
             self.next.set_params(theta);
+            let spread = self.sampler.spread(&self.next);
+            if spread <= limit && (scale == 1.0 || spread >= AT_LEAST * limit) {
+                break;
+            }
+            // Also where the spread is zero, infinite or not a number.
+            let factor = (AIM * limit / spread).sqrt();
+            scale = (scale * if factor > 0.1 { factor.min(10.0) } else { 0.1 }).min(1.0);
         }
         scale
     }
@@ -283,9 +305,18 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         &self.data
     }
 
-    /// The walkers.
+    /// The walkers that estimates and samples come from: the witnesses if there are any.
     pub fn walkers(&self) -> &Walkers<T> {
+        self.judges().walkers()
+    }
+
+    /// The walkers that drive the parameters.
+    pub fn driving_walkers(&self) -> &Walkers<T> {
         self.sampler.walkers()
+    }
+
+    fn judges(&self) -> &Sampler<T, E> {
+        self.witnesses.as_ref().unwrap_or(&self.sampler)
     }
 
     /// The algorithm.
@@ -316,6 +347,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             moments: [self.optimizer.first.clone(), self.optimizer.second.clone()],
             walkers: self.sampler.walkers().clone(),
             sums: self.sampler.sums().clone(),
+            witnesses: self.witnesses.as_ref().map(|w| (w.walkers().clone(), w.sums().clone())),
             step_size: self.step_size,
             memory: self.memory.as_ref().map_or_else(Default::default, |m| m.as_arrays()),
             last: self.last,
@@ -325,26 +357,22 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
     /// Goes back to a state of a run with the same setup.
     pub fn restore(&mut self, state: State<T>) -> Result<(), Error> {
         let here = self.state();
-        let lengths = |s: &State<T>| {
-            let w = &s.walkers;
-            let walkers =
-                [w.dim, w.positions.len(), w.gradients.len(), w.energies.len(), w.log_weights.len()];
-            let rest = [
-                w.ancestors.len(),
-                s.theta.len(),
-                s.moments[0].len(),
-                s.moments[1].len(),
-                s.sums.gradient.len(),
-            ];
-            (walkers, rest)
+        let of_walkers = |w: &Walkers<T>, s: &WeightSums| {
+            let arrays = [w.dim, w.positions.len(), w.gradients.len(), w.energies.len(), w.log_weights.len()];
+            (arrays, w.ancestors.len(), s.gradient.len())
         };
-        let n = here.walkers.len() as u64;
+        let lengths = |s: &State<T>| {
+            let rest = [s.theta.len(), s.moments[0].len(), s.moments[1].len()];
+            (of_walkers(&s.walkers, &s.sums), s.witnesses.as_ref().map(|(w, s)| of_walkers(w, s)), rest)
+        };
+        let strangers = |w: &Walkers<T>| w.ancestors.iter().any(|a| *a >= w.len() as u64) || !w.is_lined_up();
         let [variance, covariance] = &state.memory;
         let memory_fits =
             variance.len() == covariance.len() && [0, state.theta.len()].contains(&variance.len());
         if !memory_fits
             || lengths(&here) != lengths(&state)
-            || state.walkers.ancestors.iter().any(|a| *a >= n)
+            || strangers(&state.walkers)
+            || state.witnesses.as_ref().is_some_and(|(w, _)| strangers(w))
         {
             return Err(Error::Setup("the saved state belongs to a run with another setup".into()));
         }
@@ -353,6 +381,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         self.next.set_params(&state.theta);
         [self.optimizer.first, self.optimizer.second] = state.moments;
         self.sampler.restore(state.walkers, state.sums);
+        if let (Some(sampler), Some((walkers, sums))) = (&mut self.witnesses, state.witnesses) {
+            sampler.restore(walkers, sums);
+        }
         self.step_size = state.step_size;
         if let Some(memory) = &mut self.memory {
             *memory = Memory::from_arrays(state.memory);

@@ -9,6 +9,7 @@ use crate::optimizer::{Optimizer, Rule};
 use crate::random::{Purpose, Random};
 use crate::real::Real;
 use crate::resampling::{Scheme, Thresholds, Trigger};
+use crate::sampler::Sampler;
 use crate::walkers::Walkers;
 
 /// Everything a run is made of. Start from [`Setup::new`] and change what you like.
@@ -36,6 +37,9 @@ pub struct Setup<T, E> {
     pub trigger: Trigger,
     /// Number of walkers.
     pub walkers: usize,
+    /// Walkers beside these that are weighted along the same path of parameters but have no part in its direction: their `log Z`
+    /// and masses are free of the self-interaction, for any model and optimizer. They need no parameter gradients.
+    pub witnesses: usize,
     /// Walkers that move per iteration (Algorithm 2); all if `None`.
     pub batch: Option<usize>,
     /// Data points used per iteration; all if `None`.
@@ -68,6 +72,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             scheme: Scheme::Systematic,
             trigger: Trigger::EssBelow(Thresholds::constant(0.5)),
             walkers: 10_000,
+            witnesses: 0,
             batch: None,
             data_batch: None,
             start: Stratification::Stratified,
@@ -76,6 +81,34 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             seed: 1,
             threads: 0,
         }
+    }
+}
+
+impl<T: Real, E: Energy<T>> Setup<T, E> {
+    /// The witnesses, sampled from the initial model with random numbers of their own.
+    pub(super) fn witnesses(&self) -> Result<Option<Sampler<T, E>>, Error> {
+        if self.witnesses == 0 {
+            return Ok(None);
+        }
+        let complain = |text: &str| Err(Error::Setup(text.into()));
+        if !self.algorithm.is_weighted() {
+            return complain(
+                "witnesses judge a model by their weights, which the walkers of this algorithm do not have",
+            );
+        }
+        if self.initial.is_some() {
+            return complain(
+                "witnesses must be sampled from the initial model, so initial walkers cannot be given",
+            );
+        }
+        let random = Random::new(self.seed).branch(Purpose::Witnesses);
+        let (energy, count) = (&self.energy, self.witnesses);
+        let walkers = start(energy, &self.data, self.algorithm, count, self.start, &random)?;
+        // The same share of them moves as of the others.
+        let batch = self.batch.map(|b| (b as f64 / self.walkers as f64 * count as f64).ceil() as usize);
+        let (kernel, scheme, seed) = (self.kernel, self.scheme, random.seed());
+        let sampler = Sampler::new(walkers, energy, kernel, scheme, batch, seed, self.threads)?;
+        Ok(Some(sampler.without_param_gradient()))
     }
 }
 
