@@ -109,7 +109,7 @@ fn uniforms(scheme: Scheme, weights: &[f64], ours: &[u64]) -> Vec<f64> {
         Scheme::Residual => (WALKERS as f64 * weights[i]).floor() as usize,
         _ => 0,
     };
-    let mut copies = vec![0; weights.len()];
+    let mut copies = vec![0usize; weights.len()];
     ours.iter().for_each(|&a| copies[a as usize] += 1);
     let total: f64 = independent.iter().sum();
     let (mut below, mut before, mut uniforms) = (0.0, 0.0, Vec::with_capacity(WALKERS + 1));

@@ -50,7 +50,7 @@ pub struct Draws {
     pub(super) point_starts: Vec<usize>,
     /// Copies of each walker, and what else is known of segments and groups of walkers.
     pub(super) copies: Vec<u32>,
-    pub(super) segments: Vec<super::independent::Segment>,
+    pub(super) segments: Vec<super::poisson::Segment>,
     pub(super) groups: Vec<f64>,
 }
 
@@ -176,27 +176,25 @@ multiversion! {
     }
 }
 
-multiversion! {
-    /// Writes the ancestors of a segment, given where each walker's part ends, or how long it is.
-    pub(super) fn spread(first: usize, parts: &[u32], ends: bool, out: &mut [u64]) {
-        /// Written for every walker, as most have fewer: the next one overwrites what is too much.
-        const FEW: usize = 4;
-        let mut from = 0;
-        for (i, &part) in parts.iter().enumerate() {
-            // Rounding may let a stretch end above the beginning of the next.
-            let end = if ends { (part as usize).max(from) } else { from + part as usize };
-            let walker = (first + i) as u64;
-            if from + FEW <= out.len() {
-                // SAFETY: within the slice, as was just seen.
-                unsafe { out.as_mut_ptr().add(from).cast::<[u64; FEW]>().write_unaligned([walker; FEW]) };
+/// Written for every walker, as most have fewer: the next one overwrites what is too much.
+pub(super) const FEW: usize = 4;
+
+/// Writes the ancestors of a segment, given where each walker's part ends.
+fn spread(first: usize, ends: &[u32], out: &mut [u64]) {
+    let mut from = 0;
+    for (i, &end) in ends.iter().enumerate() {
+        // Rounding may let a stretch end above the beginning of the next.
+        let (walker, end) = ((first + i) as u64, (end as usize).max(from));
+        match out.get_mut(from..from + FEW) {
+            Some(few) => {
+                few.fill(walker);
                 if end > from + FEW {
                     out[from + FEW..end].fill(walker);
                 }
-            } else {
-                out[from..end].fill(walker);
             }
-            from = end;
+            None => out[from..end].fill(walker),
         }
+        from = end;
     }
 }
 
@@ -235,7 +233,7 @@ fn by_counts(
         // Only rounding can leave points over.
         let heir = if s == last / SEGMENT { last - first } else { last_of(p) };
         buffer[heir..].fill(out.len() as u32);
-        spread(Isa::best(), first, buffer, true, out);
+        spread(first, buffer, out);
     });
 }
 

@@ -1,7 +1,7 @@
 //! Scalar twins: the definitions, one point after the other.
 
 use super::*;
-use crate::resampling::{Scheme, independent};
+use crate::resampling::{Scheme, independent, poisson};
 use proptest::prelude::*;
 
 fn plain(scheme: Scheme, p: &[f64], n: usize, random: &Random, step: u64, purpose: Purpose) -> Vec<u64> {
@@ -36,17 +36,17 @@ fn plain_independent(
         let uniform = |walker: u64, block: u32, half: usize| {
             let words = random.words(step, walker, purpose, block);
             let bits = (words[2 * half] as u64) << 32 | words[2 * half + 1] as u64;
-            ((bits >> (64 - independent::BITS)) as f64 + 0.5) / (1u64 << independent::BITS) as f64
+            ((bits >> (64 - poisson::BITS)) as f64 + 0.5) / (1u64 << poisson::BITS) as f64
         };
         let number = |i: usize| {
             let mean = rest[i] * shortened;
-            if mean <= independent::MOST {
-                return poisson(mean, uniform((i / 32 * 16 + i % 16) as u64, attempt, i % 32 / 16));
+            if mean <= poisson::MOST {
+                return invert(mean, uniform((i / 32 * 16 + i % 16) as u64, attempt, i % 32 / 16));
             }
-            let parts = (mean / independent::MOST).ceil() as usize;
+            let parts = (mean / poisson::MOST).ceil() as usize;
             let part = |j: usize| {
-                let block = independent::block_of_many(attempt) + (j / 32 * 16 + j % 16) as u32;
-                poisson(mean / parts as f64, uniform(i as u64, block, j % 32 / 16))
+                let block = poisson::block_of_many(attempt) + (j / 32 * 16 + j % 16) as u32;
+                invert(mean / parts as f64, uniform(i as u64, block, j % 32 / 16))
             };
             (0..parts).map(part).sum()
         };
@@ -80,7 +80,7 @@ fn plain_independent(
     unreachable!()
 }
 
-fn poisson(mean: f64, u: f64) -> usize {
+fn invert(mean: f64, u: f64) -> usize {
     let (mut term, mut number) = ((-mean).exp(), 0);
     let mut below = term;
     while u > below {
@@ -232,6 +232,46 @@ proptest! {
     #[test]
     fn fast_draws_equal_the_definitions(walkers in 1usize..9000, n in 1usize..9000, seed: u64, kind in 0u64..4) {
         check(walkers, n, seed, kind);
+    }
+}
+
+/// Memory of a larger ensemble must not show.
+#[test]
+fn memory_is_reused_without_a_trace() {
+    let random = Random::new(21);
+    let mut draws = Draws::default();
+    for (round, n) in [9000usize, 70, 4097, 600, 5000].into_iter().enumerate() {
+        let p: Vec<f64> = (0..n).map(|i| random.uniform(1, i as u64, Purpose::User)).collect();
+        for scheme in Scheme::ALL {
+            let reused =
+                scheme.ancestors_in(&p, n, &random, round as u64, Purpose::User, &mut draws).to_vec();
+            assert_eq!(reused, scheme.ancestors(&p, n, &random, round as u64, Purpose::User), "{scheme:?}");
+        }
+    }
+}
+
+/// Whatever the weights are, there are as many ancestors as asked for.
+#[test]
+fn weights_that_are_none_do_no_harm() {
+    let random = Random::new(22);
+    let tiny = f64::MIN_POSITIVE * 1e-10;
+    for weights in [
+        [0.0; 3],
+        [f64::NAN; 3],
+        [f64::INFINITY; 3],
+        [tiny; 3],
+        [1e300; 3],
+        [-1.0, 5.0, -3.9],
+        [1e6, 0.0, 1e-300],
+    ] {
+        let p: Vec<f64> = (0..200).map(|i| weights[i % 3]).collect();
+        for scheme in Scheme::ALL {
+            let ancestors = scheme.ancestors(&p, 300, &random, 0, Purpose::User);
+            assert!(
+                ancestors.len() == 300 && ancestors.iter().all(|a| *a < 200),
+                "{scheme:?} of {weights:?}"
+            );
+        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 pub(crate) mod draw;
 mod independent;
+mod poisson;
 
 pub use draw::Draws;
 

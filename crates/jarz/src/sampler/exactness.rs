@@ -13,6 +13,7 @@ use super::*;
 use crate::energy::{Exact, Gaussian, Mixture, Stratification};
 use crate::kernel::Clip;
 use crate::resampling::{Thresholds, Trigger};
+use crate::weights::normalise;
 use rayon::prelude::*;
 
 const LIMIT: f64 = 5.5;
