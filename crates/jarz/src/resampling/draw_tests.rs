@@ -235,6 +235,32 @@ proptest! {
     }
 }
 
+/// All instruction sets draw the same copies and sum alike; the definitions above hold for the best of them.
+#[test]
+fn poisson_numbers_have_the_same_bits_on_all_instruction_sets() {
+    let random = Random::new(23);
+    for walkers in [1, 31, 512, 1700] {
+        let weight = |i: usize| 40.0 * random.uniform(1, i as u64, Purpose::User).powi(6);
+        let p: Vec<f64> = (0..walkers).map(weight).collect();
+        let key = random.key(2, Purpose::User);
+        let attempt = poisson::Attempt { key, number: 1, scale: 1.0, most: 1e6, shortened: 0.9 };
+        let drawn = |isa: Isa| {
+            let (mut copies, mut whole) = (vec![0; walkers], vec![0; walkers]);
+            let (mut sums, mut left) =
+                (vec![1.0; SEGMENT / poisson::GROUP], vec![1.0; SEGMENT / poisson::GROUP]);
+            let said = poisson::draw_segment::<false>(isa, &attempt, 4096, &p, &mut copies, &mut sums);
+            let many = poisson::draw_many(isa, &attempt, 4096, &p, &mut copies);
+            let rest = poisson::draw_segment::<true>(isa, &attempt, 4096, &p, &mut whole, &mut left);
+            assert!(said.copies + many == copies.iter().sum::<u32>() as usize && !rest.many);
+            let bits = [said.expected, said.rest, rest.expected, rest.rest].map(f64::to_bits);
+            (copies, whole, sums, left, bits)
+        };
+        for isa in Isa::available() {
+            assert_eq!(drawn(isa), drawn(Isa::Portable), "{isa:?}");
+        }
+    }
+}
+
 /// Memory of a larger ensemble must not show.
 #[test]
 fn memory_is_reused_without_a_trace() {
