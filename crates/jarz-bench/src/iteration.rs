@@ -42,6 +42,7 @@ const PREPARATION: u64 = 40;
 const CHECKED: u64 = 3;
 
 type Ours = Steps<f32, NetEnergy<f32>>;
+type Parts = Setup<f32, NetEnergy<f32>>;
 
 /// The embedded digits as images of 28 x 28.
 fn large_digits() -> Result<Images, BenchError> {
@@ -54,7 +55,7 @@ fn large_digits() -> Result<Images, BenchError> {
 }
 
 /// The experiment's setup, and the noisy images in their own coordinates.
-fn setup(threads: usize) -> Result<(Setup<f32, NetEnergy<f32>>, Vec<f32>), BenchError> {
+fn setup(threads: usize) -> Result<(Parts, Vec<f32>), BenchError> {
     let images = large_digits()?;
     let values = |noise: f64| {
         let how = Preparation { dequantise: false, noise, seed: SEED, draw: 0 };
@@ -84,7 +85,7 @@ fn setup(threads: usize) -> Result<(Setup<f32, NetEnergy<f32>>, Vec<f32>), Bench
 }
 
 /// A trainer that has taken its first steps, carefully.
-fn prepared(setup: &Setup<f32, NetEnergy<f32>>) -> Result<Ours, BenchError> {
+fn prepared(setup: &Parts) -> Result<Ours, BenchError> {
     let mut careful = Trainer::new(Setup { trust_region: Some(0.02), ..setup.clone() })?;
     for _ in 0..PREPARATION {
         careful.step()?;
@@ -322,4 +323,42 @@ fn admit(
         }
     }
     Ok(checked)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rounding_passes_and_anything_else_fails() {
+        let expected = Expected {
+            gain: vec![0.1, -0.2],
+            change: vec![0.3, 0.4],
+            params_tolerance: 1e-3,
+            weight_tolerance: 1e-4,
+            sensitivity: 1.0,
+            ratio_tolerance: 1e-2,
+        };
+        let (gain, change) = ([0.1, -0.2], [0.3, 0.4]);
+        assert!(expected.compare(&[0.10005, -0.2], &[0.3, 0.4005], 1.0, 0.005).is_ok());
+        for (result, what) in [
+            (expected.compare(&[0.11, -0.2], &change, 0.0, 0.0), "log-weights"),
+            (expected.compare(&[0.1], &change, 0.0, 0.0), "log-weights"),
+            (expected.compare(&[f64::NAN, -0.2], &change, 0.0, 0.0), "log-weights"),
+            (expected.compare(&gain, &[0.3, 0.41], 0.0, 0.0), "parameters"),
+            (expected.compare(&gain, &[0.3], 0.0, 0.0), "parameters"),
+            (expected.compare(&gain, &change, 1.0, 0.1), "Metropolis"),
+        ] {
+            let text = result.unwrap_err();
+            assert!(text.contains(what), "{text}");
+        }
+    }
+
+    #[test]
+    fn digits_become_larger_and_stay_themselves() {
+        let (small, large) = (digits().unwrap(), large_digits().unwrap());
+        assert_eq!((large.len(), large.shape()), (small.len(), [28, 28, 1]));
+        let (a, b) = (small.image(3), large.image(3));
+        assert_eq!([b[0], b[27], b[27 * 28], b[27 * 28 + 27]], [a[0], a[7], a[56], a[63]]);
+    }
 }

@@ -1,7 +1,8 @@
 //! `jarz report`.
 
+use super::board::Board;
 use super::print_json;
-use super::reproduce::{Board, quoted};
+use super::reproduce::quoted;
 use crate::args::ReportArgs;
 use crate::error::CliError;
 use crate::ui::Ui;
@@ -40,8 +41,9 @@ fn experiment(dir: &Path, anew: bool, ui: &Ui) -> Result<Vec<PathBuf>, CliError>
     let board = Board::new(ui, &name);
     jarz_experiments::rebuild(dir, Some(&board), anew).map_err(|e| match e {
         ExperimentError::Interrupted => CliError::Interrupted(format!(
-            "stopped; models judged so far are kept, to go on: jarz report {}",
-            quoted(&dir.to_string_lossy())
+            "stopped, finished judgements are kept; to go on: jarz report {}{}",
+            quoted(&dir.to_string_lossy()),
+            if anew { " --force" } else { "" }
         )),
         e => e.into(),
     })?;

@@ -10,11 +10,12 @@ fn rows(judged: &Judged) -> Result<Vec<Row>, ExperimentError> {
     Ok(read_metrics(&judged.folder.join("metrics.jsonl"))?)
 }
 
-/// Cross-entropy and effective sample size of the weighted runs.
+/// Cross-entropy, effective sample size and resamplings of the weighted runs.
 pub(super) fn training(judged: &[Judged]) -> Result<Figure, ExperimentError> {
     let mut entropy = Panel::new("Cross-entropy").x("iteration").y("nats per dimension");
     let mut ess =
         Panel::new("Effective sample size").x("iteration").y("share of the walkers").y_range(0.0, 1.0);
+    let mut resamplings = Panel::new("Resamplings").x("iteration").y("so far");
     for j in judged.iter().filter(|j| j.weighted) {
         let (rows, dim) = (rows(j)?, j.result.dim as f64);
         let points = |f: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
@@ -22,8 +23,10 @@ pub(super) fn training(judged: &[Judged]) -> Result<Figure, ExperimentError> {
         };
         entropy = entropy.series(Series::new(j.label.clone(), points(&|r| r.cross_entropy.map(|h| h / dim))));
         ess = ess.series(Series::new(j.label.clone(), points(&|r| r.ess)));
+        let so_far = points(&|r| Some(r.resamplings as f64));
+        resamplings = resamplings.series(Series::new(j.label.clone(), so_far));
     }
-    Ok(Figure::new().panel(entropy).panel(ess))
+    Ok(Figure::new().columns(3).panel(entropy).panel(ess).panel(resamplings))
 }
 
 /// Relative error of each kind's mass among the walkers, with bands of one standard error where there is one. None if no run has logged masses.
@@ -46,7 +49,8 @@ pub(super) fn mass_errors(judged: &[Judged], kinds: &Kinds) -> Result<Option<Fig
                 Some((at(r), error - bar, error + bar))
             });
             let band: Vec<_> = band.collect();
-            panel = panel.series(Series::new(j.label.clone(), points).colour(i).band(band));
+            let series = Series::new(j.label.clone(), points).colour(i);
+            panel = panel.series(if band.is_empty() { series } else { series.band(band) });
         }
         figure = figure.panel(panel);
     }

@@ -75,6 +75,9 @@ fn anneal(
     watch: Option<&dyn Watch>,
 ) -> Result<ImageEvaluation, ExperimentError> {
     if let Some(watch) = watch {
+        if watch.stopped() {
+            return Err(ExperimentError::Interrupted);
+        }
         watch.say(&format!("judging '{}' by annealing", folder.display()));
     }
     let go_on = &mut |rung: &Rung| {

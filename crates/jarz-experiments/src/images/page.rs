@@ -60,9 +60,10 @@ pub(super) fn write(
     report = resampling(report, &figures, kinds, judged)?;
     let curves = curves::training(judged)?;
     curves.save(&figures, "training")?;
-    report = report
-        .heading("Training")
-        .figure("Cross-entropy tracked by the weights, and effective sample size", &curves);
+    report = report.heading("Training").figure(
+        "Cross-entropy tracked by the weights, effective sample size, and resamplings so far",
+        &curves,
+    );
     if let Some(errors) = curves::mass_errors(judged, kinds)? {
         errors.save(&figures, "masses")?;
         let caption = "Relative error of each kind's mass among the walkers, as the classifier sees them, with bands of one standard \
@@ -150,6 +151,6 @@ fn before_and_after(
     let image = |i: &usize| walkers.images[i * dim..(i + 1) * dim].iter().copied();
     let images: Vec<f32> = shown.iter().flat_map(image).collect();
     let after = ImageGrid::new(shape, &images)?.grid(GRID.0, GRID.1);
-    let after = after.captions(shown.iter().map(|&i| format!("x {}", copies[i])))?;
+    let after = after.captions(shown.iter().map(|&i| format!("× {}", copies[i])))?;
     Ok((before, after, copies.iter().filter(|c| **c > 0).count()))
 }
