@@ -1,7 +1,8 @@
 """`particles`: `resampling.SCHEME(W)` on given weights. Its loops are compiled by numba, which happens before timing.
 
 The requests are those of `protocol.py`, but `setup` names a scheme and reads F/weights.npy (normalised); `check` reads the
-uniforms of F/uniforms.npy instead of drawing any and writes the ancestors, in ascending order, as F/answer.npy.
+uniforms of F/uniforms.npy instead of drawing any and writes the ancestors, in ascending order, as F/answer.npy; `draw` writes
+ancestors of its own there.
 """
 
 import json
@@ -23,6 +24,10 @@ class Given:
         return self.uniforms[:count].copy()
 
 
+def save(ancestors, state):
+    np.save(f"{state['folder']}/answer.npy", np.sort(ancestors).astype(np.float64))
+
+
 def answer(request, state):
     match request["do"]:
         case "setup":
@@ -39,7 +44,10 @@ def answer(request, state):
                 ancestors = state["scheme"](state["weights"])
             finally:
                 resampling.random = own
-            np.save(f"{state['folder']}/answer.npy", np.sort(ancestors).astype(np.float64))
+            save(ancestors, state)
+            return {"ok": True}
+        case "draw":
+            save(state["scheme"](state["weights"]), state)
             return {"ok": True}
         case "time":
             scheme, weights = state["scheme"], state["weights"]

@@ -142,12 +142,10 @@ pub(crate) fn ln_f64<S: Simd>(x: S::D) -> S::D {
     e.mul_add(d(LN2_HIGH), f - tail)
 }
 
-/// Exponential; below -708 the result is 0, above 709 infinity.
+/// Exponential of numbers between -708 and 709.
 #[inline(always)]
-pub(crate) fn exp_f64<S: Simd>(x: S::D) -> S::D {
+pub(crate) fn exp_within_f64<S: Simd>(v: S::D) -> S::D {
     let d = S::D::splat;
-    let v = x.if_greater(d(-708.0), x, d(-708.0));
-    let v = d(709.0).if_greater(v, v, d(709.0));
     let shifted = v.mul_add(d(std::f64::consts::LOG2_E), d(INTEGER));
     let n = shifted - d(INTEGER);
     let r = n.mul_add(d(-LN2_LOW), n.mul_add(d(-LN2_HIGH), v));
@@ -170,8 +168,16 @@ pub(crate) fn exp_f64<S: Simd>(x: S::D) -> S::D {
             1.0,
         ],
     );
-    let scale = S::from_wide_bits((S::wide_bits(shifted) + S::W::splat(1023)).shl(52));
-    let value = p * scale;
+    p * S::from_wide_bits((S::wide_bits(shifted) + S::W::splat(1023)).shl(52))
+}
+
+/// Exponential; below -708 the result is 0, above 709 infinity.
+#[inline(always)]
+pub(crate) fn exp_f64<S: Simd>(x: S::D) -> S::D {
+    let d = S::D::splat;
+    let v = x.if_greater(d(-708.0), x, d(-708.0));
+    let v = d(709.0).if_greater(v, v, d(709.0));
+    let value = exp_within_f64::<S>(v);
     let value = x.if_greater(d(-708.0), value, d(0.0));
     let value = x.if_greater(d(709.0), d(f64::INFINITY), value);
     // NaN is greater than nothing and stays; minus infinity, which also fails the first test, becomes zero.

@@ -125,7 +125,19 @@ impl Random {
 
     /// Uniforms in (0, 1) of the walkers from `first` on, as by [`Random::uniform`].
     pub fn uniforms(&self, step: u64, first: u64, purpose: Purpose, out: &mut [f64]) {
-        normal::uniform_row(Isa::best(), &self.key(step, purpose), first, out);
+        self.uniforms_of_block(step, first, purpose, 0, out);
+    }
+
+    /// The same from another block of the walkers' numbers.
+    pub(crate) fn uniforms_of_block(
+        &self,
+        step: u64,
+        first: u64,
+        purpose: Purpose,
+        block: u32,
+        out: &mut [f64],
+    ) {
+        normal::uniform_row(Isa::best(), &self.key(step, purpose), first, block, out);
     }
 
     /// An integer below `bound`, unbiased to 2^-64 (multiply-shift of 64 random bits).

@@ -177,7 +177,7 @@ dispatch! {
 
 /// Uniforms of consecutive walkers.
 #[inline(always)]
-fn uniforms<S: Simd>(key: &Key, first: u64, out: &mut [f64]) {
+fn uniforms<S: Simd>(key: &Key, first: u64, block: u32, out: &mut [f64]) {
     /// Groups of walkers in lockstep.
     const M: usize = 2;
     let mut lanes = [0; LANES];
@@ -191,7 +191,7 @@ fn uniforms<S: Simd>(key: &Key, first: u64, out: &mut [f64]) {
         let mut counters = [[lanes; 4]; M];
         for m in 0..M {
             let at = first + (m * LANES) as u64;
-            let [block, _, low, high] = key.counter(at, 0).map(|word| S::W::splat(word as u64));
+            let [block, _, low, high] = key.counter(at, block).map(|word| S::W::splat(word as u64));
             counters[m] = [block, S::W::splat(at) + lanes, low, high];
         }
         if first >> 32 != last >> 32 {
@@ -199,7 +199,7 @@ fn uniforms<S: Simd>(key: &Key, first: u64, out: &mut [f64]) {
             for m in 0..M {
                 let mut words = [[0u64; LANES]; 4];
                 for l in 0..LANES {
-                    let counter = key.counter(first + (m * LANES + l) as u64, 0);
+                    let counter = key.counter(first + (m * LANES + l) as u64, block);
                     for w in 0..4 {
                         words[w][l] = counter[w] as u64;
                     }
@@ -218,7 +218,7 @@ fn uniforms<S: Simd>(key: &Key, first: u64, out: &mut [f64]) {
 
 /// A uniform in (0, 1), as by [`super::uniform_from`].
 #[inline(always)]
-fn uniform<S: Simd>(w0: S::W, w1: S::W) -> S::D {
+pub(crate) fn uniform<S: Simd>(w0: S::W, w1: S::W) -> S::D {
     /// 2^52: its mantissa holds an integer.
     const INTEGER: f64 = 4_503_599_627_370_496.0;
     let magic = S::W::splat(INTEGER.to_bits());
@@ -252,8 +252,8 @@ fn minus_lns<S: Simd>(values: &mut [f64]) {
 }
 
 dispatch! {
-    /// Uniforms of the walkers from `first` on, as by [`super::Random::uniform`].
-    pub(crate) fn uniform_row{}{}(key: &Key, first: u64, out: &mut [f64]) = uniforms
+    /// Uniforms of the walkers from `first` on, in block 0 as by [`super::Random::uniform`].
+    pub(crate) fn uniform_row{}{}(key: &Key, first: u64, block: u32, out: &mut [f64]) = uniforms
 }
 dispatch! {
     /// Replaces uniforms by `-ln u`.

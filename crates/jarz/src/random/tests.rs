@@ -68,7 +68,7 @@ fn uniforms_in_bulk_are_the_single_ones_on_every_path() {
     for isa in Isa::available() {
         let mut bulk = vec![0.0; 1003];
         let first = (1 << 32) - 500;
-        normal::uniform_row(isa, &random.key(3, Purpose::Accept), first, &mut bulk);
+        normal::uniform_row(isa, &random.key(3, Purpose::Accept), first, 0, &mut bulk);
         for (i, u) in bulk.iter().enumerate() {
             assert_eq!(*u, random.uniform(3, first + i as u64, Purpose::Accept), "{isa:?}");
         }

@@ -5,22 +5,17 @@
 //! count the points below every `C_i`. Where a segment of walkers has its points follows from the sums at its ends, so that segments are
 //! independent of each other and can be shared out over threads. What a segment needs stays in cache.
 
-use crate::parallel::Pieces;
 use crate::random::{Purpose, Random};
 use crate::real::sum_lanes;
 use crate::simd::{Isa, multiversion};
 use rayon::prelude::*;
 
 /// Walkers in a segment.
-const SEGMENT: usize = 4096;
+pub(super) const SEGMENT: usize = 4096;
 /// Stretches of a segment that are summed at the same time, as every addition has to wait for the one before.
 const STRETCHES: usize = 8;
 /// Walkers in a stretch.
 const STRETCH: usize = SEGMENT / STRETCHES;
-/// Parts of a segment whose points are looked for at the same time, as every comparison has to wait for the one before.
-const LANES: usize = 4;
-/// Walkers that one step can pass.
-const AT_ONCE: usize = 2;
 
 /// Addresses of a draw's random numbers.
 pub(crate) struct Uniforms<'a> {
@@ -32,12 +27,11 @@ pub(crate) struct Uniforms<'a> {
 }
 
 impl Uniforms<'_> {
-    /// The first `n`, each segment passed on to `then`.
-    fn fill(&self, n: usize, out: &mut Vec<f64>, then: impl Fn(&mut [f64]) + Sync) {
+    /// The first `n`.
+    fn fill(&self, n: usize, out: &mut Vec<f64>) {
         out.resize(n, 0.0);
         each_piece(self.parallel, out, |s, piece| {
             self.random.uniforms(self.step, (s * SEGMENT) as u64, self.purpose, piece);
-            then(piece);
         });
     }
 }
@@ -47,22 +41,21 @@ impl Uniforms<'_> {
 pub struct Draws {
     /// The result.
     pub(super) ancestors: Vec<u64>,
-    /// Sums of the weights before each stretch, and of all; the same of the spacings between points.
-    base: Vec<f64>,
-    point_base: Vec<f64>,
+    /// Sums of the weights before each stretch or segment, and of all.
+    pub(super) base: Vec<f64>,
     /// Where each segment's part of the ancestors begins, and where the last ends.
-    starts: Vec<usize>,
-    /// Uniforms, or sorted points.
-    points: Vec<f64>,
-    /// Weights that are left after the certain copies, these copies, and who gets the others.
-    rest: Vec<f64>,
-    copies: Vec<u32>,
-    chosen: Vec<u64>,
-    chosen_starts: Vec<usize>,
+    pub(super) starts: Vec<usize>,
+    /// Uniforms, or sorted points; where each segment's part of these begins.
+    pub(super) points: Vec<f64>,
+    pub(super) point_starts: Vec<usize>,
+    /// Copies of each walker, and what else is known of segments and groups of walkers.
+    pub(super) copies: Vec<u32>,
+    pub(super) segments: Vec<super::poisson::Segment>,
+    pub(super) groups: Vec<f64>,
 }
 
 /// Runs `work` on every segment of a slice, on many threads if that is wanted and there are many segments.
-fn each_piece<T: Send>(parallel: bool, slice: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
+pub(super) fn each_piece<T: Send>(parallel: bool, slice: &mut [T], work: impl Fn(usize, &mut [T]) + Sync) {
     each_piece_of(parallel, SEGMENT, slice, work);
 }
 
@@ -81,7 +74,7 @@ fn each_piece_of<T: Send>(
 }
 
 /// Walkers of segment `s`.
-fn segment<T>(of: &[T], s: usize) -> &[T] {
+pub(super) fn segment<T>(of: &[T], s: usize) -> &[T] {
     &of[s * SEGMENT..((s + 1) * SEGMENT).min(of.len())]
 }
 
@@ -183,10 +176,11 @@ multiversion! {
     }
 }
 
+/// Written for every walker, as most have fewer: the next one overwrites what is too much.
+pub(super) const FEW: usize = 4;
+
 /// Writes the ancestors of a segment, given where each walker's part ends.
 fn spread(first: usize, ends: &[u32], out: &mut [u64]) {
-    /// Written for every walker, as most have fewer: the next one overwrites what is too much.
-    const FEW: usize = 4;
     let mut from = 0;
     for (i, &end) in ends.iter().enumerate() {
         // Rounding may let a stretch end above the beginning of the next.
@@ -217,7 +211,7 @@ fn starts_of(draws: &mut Draws, n: usize, last: usize, below: impl Fn(f64) -> us
 }
 
 /// The last walker that has any weight.
-fn last_of(p: &[f64]) -> usize {
+pub(super) fn last_of(p: &[f64]) -> usize {
     p.iter().rposition(|&p| p > 0.0).unwrap_or(0)
 }
 
@@ -244,7 +238,7 @@ fn by_counts(
 }
 
 /// Runs `work` on every segment that has any, with the place and the slice of its part of `out`.
-fn scatter(
+pub(super) fn scatter(
     parallel: bool,
     out: &mut [u64],
     starts: &[usize],
@@ -281,7 +275,7 @@ pub(super) fn systematic(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &m
 /// One uniform per stratum.
 pub(super) fn stratified(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
     let mut u = std::mem::take(&mut draws.points);
-    uniforms.fill(n, &mut u, |_| ());
+    uniforms.fill(n, &mut u);
     bases(p, uniforms.parallel, &mut draws.base);
     let (last, scale) = (last_of(p), n as f64 / total(&draws.base));
     starts_of(draws, n, last, |sum| stratified_below(sum * scale, &u) as usize);
@@ -294,150 +288,6 @@ pub(super) fn stratified(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &m
 
 fn total(base: &[f64]) -> f64 {
     base.last().copied().unwrap_or(0.0)
-}
-
-/// Independent draws: sorted uniforms are running sums of exponentials, divided by the next one.
-pub(super) fn multinomial(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
-    let mut points = std::mem::take(&mut draws.points);
-    uniforms.fill(n + 1, &mut points, crate::random::minus_ln);
-    bases(&points, uniforms.parallel, &mut draws.point_base);
-    bases(p, uniforms.parallel, &mut draws.base);
-    let scale = total(&draws.base) / total(&draws.point_base);
-    let point_base = &draws.point_base;
-    each_piece(uniforms.parallel, &mut points, |s, piece| {
-        let mut sums = [0.0; SEGMENT];
-        let sums = &mut sums[..piece.len()];
-        running_sums(&point_base[s * STRETCHES..], piece, sums);
-        piece.iter_mut().zip(sums).for_each(|(point, sum)| *point = *sum * scale);
-    });
-    let last = last_of(p);
-    starts_of(draws, n, last, |sum| points[..n].partition_point(|point| *point < sum));
-    draws.ancestors.resize(n, 0);
-    let base = &draws.base;
-    scatter(uniforms.parallel, &mut draws.ancestors, &draws.starts, |s, from, out| {
-        let mut sums = [0.0; SEGMENT + AT_ONCE];
-        let (first, p) = (s * SEGMENT, segment(p, s));
-        let p = &p[..(last + 1 - first).min(p.len())];
-        let sums = &mut sums[..p.len() + AT_ONCE];
-        running_sums(&base[s * STRETCHES..], p, &mut sums[..p.len()]);
-        // Beyond the last walker with any weight only rounding can lead.
-        sums[last_of(p)..].fill(f64::INFINITY);
-        merge(first, sums, p.len(), &points[from..from + out.len()], out);
-    });
-    draws.points = points;
-}
-
-/// One part of a segment on its way through its points: the walker and the point it has got to, and the last of the points.
-#[derive(Clone, Copy, Default)]
-struct Lane {
-    walker: usize,
-    point: usize,
-    last: usize,
-}
-
-/// The ancestor of every point: the first walker whose sum lies above it.
-fn merge(first: usize, sums: &[f64], walkers: usize, points: &[f64], out: &mut [u64]) {
-    assert!(points.len() == out.len() && sums.len() == walkers + AT_ONCE);
-    let mut lanes = [Lane::default(); LANES];
-    let (mut from, mut together) = (0, true);
-    for (l, lane) in lanes.iter_mut().enumerate() {
-        let (walker, next) = (l * walkers / LANES, (l + 1) * walkers / LANES);
-        let sum = sums[walker..next].last();
-        let end = sum.map_or(from, |sum| points.partition_point(|point| point < sum).max(from));
-        *lane = Lane { walker, point: from, last: end.wrapping_sub(1) };
-        // A lane without points must not move at all.
-        together &= end > from;
-        from = end;
-    }
-    let pass = |lane: &mut Lane, out: &mut [u64]| {
-        // A lane that has passed all its points stays at the last one and repeats itself.
-        let (walker, point) = (lane.walker, lane.point.min(lane.last));
-        // SAFETY: `lane.last` is a point and an ancestor, as no lane without points gets here; the lane's points lie below the sum of its last walker, so
-        // that it is never passed; the sums go on beyond the walkers.
-        let mut above = 0;
-        for next in 0..AT_ONCE {
-            above += unsafe { points.get_unchecked(point) >= sums.get_unchecked(walker + next) } as usize;
-        }
-        lane.walker = walker + above;
-        unsafe { *out.get_unchecked_mut(point) = (first + lane.walker) as u64 };
-        lane.point = point + (above < AT_ONCE) as usize;
-    };
-    while together && lanes.iter().all(|lane| lane.point <= lane.last) {
-        for _ in 0..64 {
-            for lane in &mut lanes {
-                pass(lane, out);
-            }
-        }
-    }
-    for lane in &mut lanes {
-        while lane.point < lane.last.wrapping_add(1) {
-            pass(lane, out);
-        }
-    }
-}
-
-/// Whole copies for certain, the rest multinomially.
-pub(super) fn residual(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
-    bases(p, uniforms.parallel, &mut draws.base);
-    let scale = n as f64 / total(&draws.base);
-    let mut rest = std::mem::take(&mut draws.rest);
-    rest.resize(p.len(), 0.0);
-    let segments = p.len().div_ceil(SEGMENT);
-    let mut certain = vec![0u64; segments];
-    let mut copies = std::mem::take(&mut draws.copies);
-    copies.resize(p.len(), 0);
-    let (totals, pieces) = (Pieces::new(&mut certain, 1), Pieces::new(&mut copies, SEGMENT));
-    each_piece(uniforms.parallel, &mut rest, |s, rest| {
-        // SAFETY: every piece is taken once, with the segment of its number.
-        let (total, copies) = unsafe { (totals.take(s), pieces.take(s)) };
-        copies_and_rest(Isa::best(), segment(p, s), scale, rest, copies);
-        total[0] = copies.iter().map(|&c| c as u64).sum();
-    });
-    // Rounding may make the certain copies one too many only if all residuals vanish.
-    let missing = (n as u64).saturating_sub(certain.iter().sum()) as usize;
-    draws.chosen.clear();
-    draws.chosen_starts.clear();
-    draws.chosen_starts.resize(segments + 1, 0);
-    if missing > 0 {
-        multinomial(&rest, missing, uniforms, draws);
-        std::mem::swap(&mut draws.chosen, &mut draws.ancestors);
-        draws.chosen_starts.copy_from_slice(&draws.starts);
-    }
-    draws.starts.clear();
-    draws.starts.push(0);
-    for s in 0..segments {
-        let others = draws.chosen_starts[s + 1] - draws.chosen_starts[s];
-        draws.starts.push((draws.starts[s] + certain[s] as usize + others).min(n));
-    }
-    draws.ancestors.resize(n, 0);
-    let (chosen, chosen_starts) = (&draws.chosen, &draws.chosen_starts);
-    let pieces = Pieces::new(&mut copies, SEGMENT);
-    scatter(uniforms.parallel, &mut draws.ancestors, &draws.starts, |s, _, out| {
-        let first = s * SEGMENT;
-        // SAFETY: every piece is taken once, with the segment of its number.
-        let copies = unsafe { pieces.take(s) };
-        for &walker in &chosen[chosen_starts[s]..chosen_starts[s + 1]] {
-            copies[walker as usize - first] += 1;
-        }
-        let mut end = 0;
-        for c in &mut *copies {
-            end += *c;
-            *c = end.min(out.len() as u32);
-        }
-        spread(first, copies, out);
-    });
-    (draws.rest, draws.copies) = (rest, copies);
-}
-
-multiversion! {
-    /// The certain copies of a segment's walkers, and what is left of the expected ones after them.
-    fn copies_and_rest(p: &[f64], scale: f64, rest: &mut [f64], copies: &mut [u32]) {
-        for ((p, rest), copies) in p.iter().zip(rest).zip(copies) {
-            let (whole, left) = split(bounded(scale * p));
-            *copies = whole as u32;
-            *rest = left;
-        }
-    }
 }
 
 #[cfg(test)]

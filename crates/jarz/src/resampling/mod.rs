@@ -1,6 +1,8 @@
 //! Resampling: which walkers survive, and when (section "Resampling step" and appendix "Resampling Routines").
 
 pub(crate) mod draw;
+mod independent;
+mod poisson;
 
 pub use draw::Draws;
 
@@ -70,8 +72,8 @@ impl Scheme {
         match self {
             Scheme::Systematic => draw::systematic(p, n, uniforms, draws),
             Scheme::Stratified => draw::stratified(p, n, uniforms, draws),
-            Scheme::Multinomial => draw::multinomial(p, n, uniforms, draws),
-            Scheme::Residual => draw::residual(p, n, uniforms, draws),
+            Scheme::Multinomial => independent::independent::<false>(p, n, uniforms, draws),
+            Scheme::Residual => independent::independent::<true>(p, n, uniforms, draws),
         }
         &draws.ancestors
     }

@@ -64,6 +64,15 @@ macro_rules! float {
             no
         }
         #[inline(always)]
+        fn greater(self, other: Self) -> u16 {
+            let mut mask = 0;
+            for i in 0..$count {
+                let bits = unsafe { $ops!(movemask)($ops!(greater)(self.0[i], other.0[i])) };
+                mask |= (bits as u16) << ($per * i);
+            }
+            mask
+        }
+        #[inline(always)]
         fn load(from: &[$t; LANES]) -> Self {
             let mut out = Self::splat(0.0);
             for i in 0..$count {
@@ -118,6 +127,9 @@ macro_rules! single {
     (blendv) => {
         _mm256_blendv_ps
     };
+    (movemask) => {
+        _mm256_movemask_ps
+    };
     (loadu) => {
         _mm256_loadu_ps
     };
@@ -147,6 +159,9 @@ macro_rules! double {
     };
     (blendv) => {
         _mm256_blendv_pd
+    };
+    (movemask) => {
+        _mm256_movemask_pd
     };
     (loadu) => {
         _mm256_loadu_pd
@@ -318,6 +333,13 @@ impl Words for U {
         unsafe { U([_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))]) }
     }
     #[inline(always)]
+    fn store(self, to: &mut [u32; LANES]) {
+        let at = to.as_mut_ptr().cast::<__m256i>();
+        for i in 0..2 {
+            unsafe { _mm256_storeu_si256(at.add(i), self.0[i]) };
+        }
+    }
+    #[inline(always)]
     fn shl(self, bits: u32) -> Self {
         self.pairs(U::splat(bits), |a, b| unsafe { _mm256_sllv_epi32(a, b) })
     }
@@ -341,6 +363,13 @@ impl Words for W {
             out.0[i] = unsafe { _mm256_loadu_si256(at.add(i)) };
         }
         out
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [u64; LANES]) {
+        let at = to.as_mut_ptr().cast::<__m256i>();
+        for i in 0..4 {
+            unsafe { _mm256_storeu_si256(at.add(i), self.0[i]) };
+        }
     }
     #[inline(always)]
     fn shl(self, bits: u32) -> Self {

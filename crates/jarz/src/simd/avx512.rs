@@ -53,6 +53,10 @@ impl Vector for F {
         }
     }
     #[inline(always)]
+    fn greater(self, other: Self) -> u16 {
+        unsafe { _mm512_cmp_ps_mask::<_CMP_GT_OQ>(self.0[0], other.0[0]) }
+    }
+    #[inline(always)]
     fn load(from: &[f32; LANES]) -> Self {
         unsafe { F([_mm512_loadu_ps(from.as_ptr())]) }
     }
@@ -248,6 +252,14 @@ impl Vector for D {
         no
     }
     #[inline(always)]
+    fn greater(self, other: Self) -> u16 {
+        let mut mask = 0;
+        for i in 0..2 {
+            mask |= (unsafe { _mm512_cmp_pd_mask::<_CMP_GT_OQ>(self.0[i], other.0[i]) } as u16) << (8 * i);
+        }
+        mask
+    }
+    #[inline(always)]
     fn load(from: &[f64; LANES]) -> Self {
         unsafe { D([_mm512_loadu_pd(from.as_ptr()), _mm512_loadu_pd(from.as_ptr().add(8))]) }
     }
@@ -349,6 +361,10 @@ impl Words for U {
         unsafe { U([_mm512_loadu_si512(from.as_ptr().cast())]) }
     }
     #[inline(always)]
+    fn store(self, to: &mut [u32; LANES]) {
+        unsafe { _mm512_storeu_si512(to.as_mut_ptr().cast(), self.0[0]) }
+    }
+    #[inline(always)]
     fn shl(self, bits: u32) -> Self {
         self.pairs(U::splat(bits), |a, b| unsafe { _mm512_sllv_epi32(a, b) })
     }
@@ -368,6 +384,14 @@ impl Words for W {
     fn load(from: &[u64; LANES]) -> Self {
         let at = from.as_ptr().cast::<__m512i>();
         unsafe { W([_mm512_loadu_si512(at), _mm512_loadu_si512(at.add(1))]) }
+    }
+    #[inline(always)]
+    fn store(self, to: &mut [u64; LANES]) {
+        let at = to.as_mut_ptr().cast::<__m512i>();
+        unsafe {
+            _mm512_storeu_si512(at, self.0[0]);
+            _mm512_storeu_si512(at.add(1), self.0[1]);
+        }
     }
     #[inline(always)]
     fn shl(self, bits: u32) -> Self {

@@ -52,6 +52,14 @@ macro_rules! float {
                 no
             }
             #[inline(always)]
+            fn greater(self, other: Self) -> u16 {
+                let mut mask = 0;
+                for l in 0..LANES {
+                    mask |= ((self.0[l] > other.0[l]) as u16) << l;
+                }
+                mask
+            }
+            #[inline(always)]
             fn load(from: &[$t; LANES]) -> Self {
                 $name(*from)
             }
@@ -115,6 +123,10 @@ macro_rules! words {
             #[inline(always)]
             fn load(from: &[$t; LANES]) -> Self {
                 $name(*from)
+            }
+            #[inline(always)]
+            fn store(self, to: &mut [$t; LANES]) {
+                *to = self.0;
             }
             #[inline(always)]
             fn shl(self, bits: u32) -> Self {

@@ -22,6 +22,8 @@ pub trait Vector: Copy + Add<Output = Self> + Sub<Output = Self> + Mul<Output = 
     fn div(self, other: Self) -> Self;
     /// `yes` where `self > other`, else `no`.
     fn if_greater(self, other: Self, yes: Self, no: Self) -> Self;
+    /// Bit `l` says whether `self > other` in lane `l`.
+    fn greater(self, other: Self) -> u16;
     /// Reads 16 numbers.
     fn load(from: &[Self::Scalar; LANES]) -> Self;
     /// Reads up to 16 numbers; the others are zero.
@@ -77,6 +79,8 @@ pub trait Words:
     fn splat(value: Self::Scalar) -> Self;
     /// Reads 16 numbers.
     fn load(from: &[Self::Scalar; LANES]) -> Self;
+    /// Writes 16 numbers.
+    fn store(self, to: &mut [Self::Scalar; LANES]);
     /// Shift to the left.
     fn shl(self, bits: u32) -> Self;
     /// Shift to the right, zeros coming in.
