@@ -14,6 +14,9 @@ pub enum BenchError {
     /// An array for the peers could not be written or read.
     #[error(transparent)]
     Data(#[from] jarz_data::DataError),
+    /// Images could not be made.
+    #[error(transparent)]
+    Images(#[from] jarz_data::ImageError),
     /// Threads for the limits could not be made.
     #[error("cannot start threads: {0}")]
     Threads(#[from] rayon::ThreadPoolBuildError),

@@ -4,6 +4,7 @@
 mod check;
 mod error;
 mod instructions;
+mod iteration;
 mod limits;
 mod machine;
 mod measure;
@@ -23,13 +24,13 @@ use std::time::Duration;
 use error::BenchError;
 use machine::Machine;
 use network::NETWORKS;
-use peer::{NETWORK_PEERS, PARTICLES, Peer, PeerHome, Program, STEP_PEERS};
+use peer::{ITERATION_PEERS, NETWORK_PEERS, PARTICLES, Peer, PeerHome, Program, STEP_PEERS};
 use rows::{Row, table};
 use steps::{Effort, Failures};
 use work::STEPS;
 
 /// Works that are no steps.
-const OTHER_WORK: [&str; 2] = ["d", "scaling"];
+const OTHER_WORK: [&str; 3] = [iteration::WORK, "d", "scaling"];
 
 /// Measures Jarz against its peers and against the limits of the machine.
 #[derive(Debug, Parser)]
@@ -41,7 +42,7 @@ struct Args {
     /// Fewer and shorter repeats
     #[arg(long)]
     quick: bool,
-    /// Only this work: a, b, c, d (resampling), e:d=2, e:d=1000, net:mnist-256, net:mnist-1024, net:cifar-64 or scaling
+    /// Only this work: a, b, c, d (resampling), e:d=2, e:d=1000, net:mnist-256, net:mnist-1024, net:cifar-64, net:mnist-step or scaling
     #[arg(long, value_name = "WORK")]
     only: Option<String>,
     /// Folder of the peers' programs; without it our side runs alone
@@ -144,6 +145,11 @@ fn measure(args: &Args, failures: &mut Failures) -> Result<Vec<Row>, BenchError>
             let mut peers: Vec<&mut Peer> = peers.iter_mut().map(|(_, peer)| peer).collect();
             rows.extend(network::compare(shape, &mut peers, effort, failures)?);
         }
+    }
+    if wanted(iteration::WORK) {
+        let mut peers = start_peers(home.as_ref(), &ITERATION_PEERS)?;
+        let mut peers: Vec<&mut Peer> = peers.iter_mut().map(|(_, peer)| peer).collect();
+        rows.extend(iteration::compare(&mut peers, effort, failures)?);
     }
     if wanted("d") {
         let mut particles = match home.as_ref().and_then(|h| h.particles.as_ref().map(|p| (h, p))) {

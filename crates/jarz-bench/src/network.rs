@@ -17,7 +17,7 @@ use crate::steps::{Effort, Failures, Idleness};
 use crate::work::random;
 
 /// Roundings err as in `check.rs`.
-const LAMBDA: f64 = 6.0;
+pub const LAMBDA: f64 = 6.0;
 
 /// A network and how many walkers it gets.
 pub struct NetShape {
@@ -265,7 +265,7 @@ fn in_peers_order(architecture: &Architecture, mut found: Found) -> Result<Found
 /// How far two correct programs may be apart, relative to the norm: a sum of `m` terms errs by `lambda sqrt(m) u` of its
 /// size, and errors of all layers, forwards and backwards, add up. Parameter gradients also sum over walkers and positions, at most
 /// `positions` of them.
-fn tolerances(architecture: &Architecture, batch: usize) -> Result<[f64; 3], BenchError> {
+pub fn tolerances(architecture: &Architecture, batch: usize) -> Result<[f64; 3], BenchError> {
     let u = f64::from(f32::EPSILON) / 2.0;
     let once: f64 = architecture.weights()?.iter().map(|w| (w.fan_in() as f64).sqrt()).sum();
     let positions = (batch * architecture.input[0] * architecture.input[1]) as f64;
@@ -325,7 +325,7 @@ fn differences(expected: &Found, found: &Found, allowed: [f64; 3], spared: usize
 }
 
 /// Norm of the difference over the norm; not a number if the lengths differ.
-fn relative(a: &[f64], b: &[f64]) -> f64 {
+pub fn relative(a: &[f64], b: &[f64]) -> f64 {
     if a.len() != b.len() {
         return f64::NAN;
     }

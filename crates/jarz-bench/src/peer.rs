@@ -55,6 +55,12 @@ pub const NETWORK_PEERS: [Program; 5] = [
     network("jax", &["network_jax.py", "nhwc"], false),
 ];
 
+/// The peers of the whole iteration with a network.
+pub const ITERATION_PEERS: [Program; 2] = [
+    network("torch-autograd", &["iteration_torch.py", "autograd"], false),
+    network("torch-by-hand", &["iteration_torch.py", "by-hand"], false),
+];
+
 const fn network(name: &'static str, command: &'static [&'static str], needs_compiler: bool) -> Program {
     Program { name, command, doubles: false, needs_compiler }
 }

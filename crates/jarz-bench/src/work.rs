@@ -1,7 +1,8 @@
 //! The work that everybody does: one step of the paper's Gaussian mixture experiment, in several sizes.
 
 use jarz::{
-    Dataset, Mixture, Optimizer, Random, Real, Rule, SelfInteractionRule, Setup, State, Trainer, Trigger,
+    Dataset, Energy, Mixture, Optimizer, Random, Real, Rule, SelfInteractionRule, Setup, State, Trainer,
+    Trigger,
 };
 use std::time::{Duration, Instant};
 
@@ -126,8 +127,8 @@ pub fn setup<T: Real>(
 }
 
 /// Our side of the comparison.
-pub struct Ours<T: Real> {
-    trainer: Trainer<T, Mixture>,
+pub struct Ours<T: Real, E: Energy<T> = Mixture> {
+    trainer: Trainer<T, E>,
     start: State<T>,
 }
 
@@ -136,15 +137,22 @@ impl<T: Real> Ours<T> {
     pub fn new(shape: &Shape, rule: SelfInteractionRule, threads: usize) -> Result<Self, BenchError> {
         Ok(Ours::starting(Trainer::new(setup::<T>(shape, rule, threads)?)?))
     }
+}
 
+impl<T: Real, E: Energy<T>> Ours<T, E> {
     /// A trainer whose present state is the start.
-    pub fn starting(trainer: Trainer<T, Mixture>) -> Self {
+    pub fn starting(trainer: Trainer<T, E>) -> Self {
         Ours { start: trainer.state(), trainer }
     }
 
     /// The trainer.
-    pub fn trainer(&self) -> &Trainer<T, Mixture> {
+    pub fn trainer(&self) -> &Trainer<T, E> {
         &self.trainer
+    }
+
+    /// The state it starts from.
+    pub fn start(&self) -> &State<T> {
+        &self.start
     }
 
     /// Back to the start.

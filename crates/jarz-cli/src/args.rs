@@ -147,6 +147,9 @@ pub struct ReportArgs {
     /// Page to write [default: report.html in the run's folder; comparison.html here for several]
     #[arg(long, short, value_name = "FILE")]
     pub out: Option<PathBuf>,
+    /// Experiments on images: judge the models anew instead of taking what is kept in the runs' folders
+    #[arg(long)]
+    pub force: bool,
 }
 
 #[derive(Debug, ClapArgs)]

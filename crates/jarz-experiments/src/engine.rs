@@ -5,7 +5,9 @@ use crate::error::ExperimentError;
 use crate::folder::run_folder;
 use crate::plan::{Plan, PlannedVariant};
 use crate::timing::Estimate;
+use jarz::annealing::Rung;
 use jarz::{Estimates, Observer, StepInfo, StopReason};
+use jarz_net::Classifier;
 use jarz_run::checkpoint::CheckpointStore;
 use jarz_run::files::remove_stale;
 use jarz_run::{RunError, Session, Summary, is_run, read_summary};
@@ -23,6 +25,8 @@ pub trait Watch: Sync {
     fn stopped(&self) -> bool;
     /// How far everything is.
     fn progress(&self, progress: Progress);
+    /// How far the annealing of the run in a folder is.
+    fn annealing(&self, _folder: &Path, _rung: &Rung) {}
     /// A run is done; its figures can be drawn.
     fn finished(&self, folder: &Path) -> Result<(), String>;
 }
@@ -120,6 +124,7 @@ pub(crate) fn work(
     plan: &Plan,
     out: &Path,
     estimate: &Estimate,
+    classifier: Option<&Classifier<f32>>,
     watch: &dyn Watch,
 ) -> Result<(), ExperimentError> {
     tasks.sort_by(|a, b| estimate.seconds(b).total_cmp(&estimate.seconds(a)));
@@ -129,6 +134,7 @@ pub(crate) fn work(
         state: Mutex::new((0.0, runs - tasks.len())),
         runs,
         failed: AtomicBool::new(false),
+        classifier,
         watch,
     };
     let next = AtomicUsize::new(0);
@@ -167,6 +173,7 @@ struct Board<'a> {
     state: Mutex<(f64, usize)>,
     runs: usize,
     failed: AtomicBool,
+    classifier: Option<&'a Classifier<f32>>,
     watch: &'a dyn Watch,
 }
 
@@ -181,7 +188,8 @@ impl Board<'_> {
         let config = task.planned.config_of(task.run, estimate.threads);
         let mut observer = Ticks { board: self, seconds: estimate.timings[task.variant].step, pending: 0 };
         let warn = |text: &str| self.watch.warn(text);
-        let session = Session { observer: &mut observer, stop: &stop, warn: &warn };
+        let classifier = self.classifier;
+        let session = Session { observer: &mut observer, stop: &stop, warn: &warn, classifier };
         let summary = if is_run(&folder) {
             jarz_run::resume(&folder, None, Some(estimate.threads), session)
         } else {

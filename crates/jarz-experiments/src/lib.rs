@@ -28,6 +28,7 @@ pub use report::{Finished, rebuild};
 pub use table::Table;
 pub use timing::Estimate;
 
+use images::Kinds;
 use plan::Plan;
 use std::path::PathBuf;
 
@@ -81,11 +82,14 @@ impl Options {
             watch.say(&format!("{kept} runs finished before are kept"));
         }
         engine::draw_missing(plan, &self.out, &tasks, watch)?;
+        // Kinds of images are told apart while the runs go on.
+        let kinds = Kinds::of(plan)?;
         if !tasks.is_empty() {
             let estimate = Estimate::new(plan, &tasks, self.cores())?;
             watch.say(&format!("this will take {}", estimate.words()));
-            engine::work(tasks, plan, &self.out, &estimate, watch)?;
+            let classifier = kinds.as_ref().map(|k| &k.classifier);
+            engine::work(tasks, plan, &self.out, &estimate, classifier, watch)?;
         }
-        report::write(&self.out, plan, Some(watch))
+        report::write(&self.out, plan, kinds.as_ref(), Some(watch), false)
     }
 }

@@ -5,6 +5,7 @@ use crate::engine::Watch;
 use crate::error::ExperimentError;
 use crate::figure::{Drawn, draw};
 use crate::folder::read_plan;
+use crate::images::Kinds;
 use crate::plan::Plan;
 use crate::quantity::Quantity;
 use crate::results::{VariantResult, collect};
@@ -30,14 +31,23 @@ pub struct Finished {
 }
 
 /// Makes figures, page and summary of the experiment in a folder once more, from the runs that are there.
-pub fn rebuild(out: &Path) -> Result<Finished, ExperimentError> {
-    write(out, &read_plan(out)?, None)
+/// Judgements of models on images, which take long, are kept in the runs' folders and made again only if their run has changed, or if `anew`; they
+/// tell `watch`, and may be stopped by it.
+pub fn rebuild(out: &Path, watch: Option<&dyn Watch>, anew: bool) -> Result<Finished, ExperimentError> {
+    let plan = read_plan(out)?;
+    write(out, &plan, Kinds::of(&plan)?.as_ref(), watch, anew)
 }
 
 /// Writes `figures/`, `report.html` and `summary.json`; all runs must be finished. What takes long tells `watch`, and may be stopped by it.
-pub fn write(out: &Path, plan: &Plan, watch: Option<&dyn Watch>) -> Result<Finished, ExperimentError> {
-    if let Some(images) = &plan.resolved.images {
-        return crate::images::write(out, plan, images, watch);
+pub(crate) fn write(
+    out: &Path,
+    plan: &Plan,
+    kinds: Option<&Kinds>,
+    watch: Option<&dyn Watch>,
+    anew: bool,
+) -> Result<Finished, ExperimentError> {
+    if let Some(kinds) = kinds {
+        return crate::images::write(out, plan, kinds, watch, anew);
     }
     let results = collect(out, plan)?;
     let verdicts: Vec<Verdict> =

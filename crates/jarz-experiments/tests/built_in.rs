@@ -41,7 +41,7 @@ fn all_of_them_run_and_are_judged() {
             }
         }
         // The folder alone is enough to make everything again.
-        let again = rebuild(&options.out).unwrap();
+        let again = rebuild(&options.out, None, false).unwrap();
         assert_eq!(again.summary, finished.summary, "{name}");
     }
 }

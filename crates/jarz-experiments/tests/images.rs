@@ -3,7 +3,92 @@
 mod common;
 
 use common::Silent;
-use jarz_experiments::{Options, Scale, file, image_experiments, rebuild};
+use jarz::annealing::Rung;
+use jarz_experiments::{ExperimentError, Options, Progress, Scale, Watch, file, image_experiments, rebuild};
+use jarz_run::read_metrics;
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+/// Counts the rungs of annealings, and stops after so many.
+struct Counter {
+    rungs: AtomicUsize,
+    stop_after: usize,
+}
+
+impl Counter {
+    fn new(stop_after: usize) -> Self {
+        Counter { rungs: AtomicUsize::new(0), stop_after }
+    }
+
+    fn rungs(&self) -> usize {
+        self.rungs.load(Ordering::SeqCst)
+    }
+}
+
+impl Watch for Counter {
+    fn say(&self, _: &str) {}
+    fn warn(&self, text: &str) {
+        panic!("{text}");
+    }
+    fn stopped(&self) -> bool {
+        self.rungs() >= self.stop_after
+    }
+    fn progress(&self, _: Progress) {}
+    fn annealing(&self, _: &Path, _: &Rung) {
+        self.rungs.fetch_add(1, Ordering::SeqCst);
+    }
+    fn finished(&self, _: &Path) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+/// Masses are logged all along, and at the end they are those of the judgement.
+fn check_masses(out: &Path, variant: &str, judged: &serde_json::Value) {
+    let rows = read_metrics(&out.join(variant).join("run-01/metrics.jsonl")).unwrap();
+    assert_eq!(rows.iter().map(|r| r.iteration).collect::<Vec<_>>(), [0, 2, 4, 6]);
+    for row in &rows {
+        let masses = row.walker_masses.as_ref().expect("masses");
+        assert!((masses.iter().sum::<f64>() - 1.0).abs() < 1e-9);
+        let errors = row.walker_masses_std_error.as_ref().expect("errors");
+        assert!(errors.iter().all(|e| e.is_some() == (variant == "jarzynski")), "{variant}: {errors:?}");
+    }
+    let expected: Vec<f64> = serde_json::from_value(judged["walker_masses"].clone()).unwrap();
+    let last = rows[3].walker_masses.as_ref().unwrap();
+    // The same numbers, but for their last bits on the way through a file.
+    assert!(last.iter().zip(&expected).all(|(a, b)| (a - b).abs() < 1e-12), "{last:?} {expected:?}");
+}
+
+/// Judgements are kept, made anew when asked for or when the run has changed, and stopping leaves them as they are.
+fn check_kept(out: &Path, summary: &serde_json::Value) {
+    let again = |stop_after: usize, anew: bool| {
+        let counter = Counter::new(stop_after);
+        let outcome = rebuild(out, Some(&counter), anew).map(|f| f.summary);
+        (outcome, counter.rungs())
+    };
+    let (kept, rungs) = again(usize::MAX, false);
+    assert_eq!((&kept.unwrap(), rungs), (summary, 0));
+
+    let file = out.join("pcd/run-01/evaluate.json");
+    let text = std::fs::read_to_string(&file).unwrap();
+    // At once, and while or after the first of two models is judged.
+    for stop_after in [0, 1] {
+        let (stopped, rungs) = again(stop_after, true);
+        assert!(matches!(stopped, Err(ExperimentError::Interrupted)));
+        assert_eq!(rungs, stop_after);
+        assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+    }
+    let (anew, rungs) = again(usize::MAX, true);
+    assert!(rungs >= 2, "{rungs} rungs");
+    assert_eq!(&anew.unwrap(), summary);
+
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let checkpoint = value["made_from"]["checkpoint"].as_str().unwrap();
+    std::fs::write(&file, text.replace(checkpoint, &checkpoint.replace(['0', '1', '2', '3'], "f"))).unwrap();
+    let (changed, some) = again(usize::MAX, false);
+    assert!(some > 0 && some < rungs, "{some} of {rungs} rungs");
+    assert_eq!(&changed.unwrap(), summary);
+    assert_eq!(std::fs::read_to_string(&file).unwrap(), text);
+}
 
 #[test]
 fn digits_are_trained_judged_and_shown() {
@@ -48,13 +133,19 @@ fn digits_are_trained_judged_and_shown() {
     let off = first("log_z") - first("log_z_annealed");
     assert!(off.abs() < 5.0 * error, "{off} with errors {error}");
     assert!(variants[1]["result"]["log_z"].is_null(), "PCD has no log Z");
-    for picture in ["data", "walkers-1", "walkers-2", "by-weight-1", "training"] {
+    for (variant, judged) in ["jarzynski", "pcd"].iter().zip(variants) {
+        check_masses(&options.out, variant, &judged["result"]);
+    }
+    for picture in ["data", "walkers-1", "walkers-2", "by-weight-1", "resampled-1", "training", "masses"] {
         let png = std::fs::read(options.out.join(format!("figures/{picture}.png"))).unwrap();
         assert!(png.starts_with(b"\x89PNG"), "{picture}");
     }
     let page = std::fs::read_to_string(options.out.join("report.html")).unwrap();
     assert!(page.matches("data:image/png;base64").count() >= 4 && page.contains("by annealing"));
-    assert_eq!(rebuild(&options.out).unwrap().summary, finished.summary);
+    for words in ["Before and after resampling", "of them distinct", "Relative error of each kind"] {
+        assert!(page.contains(words), "{words}");
+    }
+    check_kept(&options.out, s);
 }
 
 #[test]

@@ -149,6 +149,11 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
         self.evaluate(z, energy, workspace);
     }
 
+    fn take_rows(&self, rows: &[usize], from: &NetWorkspace<T>, into: &mut NetWorkspace<T>) -> bool {
+        self.network.take_images(rows, &from.network, &mut into.network);
+        true
+    }
+
     fn exact(&self) -> Option<&dyn Exact<T>> {
         self.is_base.then_some(self)
     }

@@ -296,6 +296,24 @@ impl<T: Real> Network<T> {
         block.went_back = true;
     }
 
+    /// Makes `images` of `into` those of `from`, as far as [`Network::add_param_gradient`] needs them. Both must come from [`Network::backward`] of as many
+    /// images.
+    pub fn take_images(&self, images: &[usize], from: &Workspace<T>, into: &mut Workspace<T>) {
+        for &image in images {
+            let (block, i) = (image / self.plan.block, image % self.plan.block);
+            let (from, into) = (&from.blocks[block], &mut into.blocks[block]);
+            let copy = |len: usize, from: &[T], into: &mut [T]| {
+                into[i * len..(i + 1) * len].copy_from_slice(&from[i * len..(i + 1) * len]);
+            };
+            for conv in convolutions(&self.plan) {
+                let (src, dst) = (conv.src, conv.dst);
+                copy(self.plan.tensors[src].len(), &from.values[src], &mut into.values[src]);
+                let len = self.plan.tensors[dst].gradient_len();
+                copy(len, &from.gradients[dst], &mut into.gradients[dst]);
+            }
+        }
+    }
+
     /// Adds `sum_i weights_i dU_i/dparams` to `out`, where `U_i` is the output of image `i` and its gradient in the outputs is that of the last
     /// [`Network::backward`], or one where only [`Network::forward`] went before.
     pub fn add_param_gradient(&self, weights: &[f64], out: &mut [f64], workspace: &mut Workspace<T>) {

@@ -6,9 +6,8 @@ use crate::sample::{TrainedJob, trained};
 use crate::state::Scalar;
 use jarz::annealing::{Annealed, BaseMeasure, GaussianBase, Rung, Settings, anneal};
 use jarz::estimate::add_errors;
-use jarz::weights::normalise;
-use jarz::{Dataset, Energy, Families, Kernel, Measured, Scheme, Trainer};
-use serde::Serialize;
+use jarz::{Classes, Dataset, Energy, Kernel, Measured, Scheme, Trainer};
+use serde::{Deserialize, Serialize};
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
@@ -29,16 +28,8 @@ pub struct EvaluateRequest {
 /// Told about every rung of the annealing; may stop it.
 pub type Progress<'a> = &'a mut dyn FnMut(&Rung) -> ControlFlow<()>;
 
-/// Kinds of walkers.
-pub struct Classes<'a, T> {
-    /// How many.
-    pub count: usize,
-    /// A row of `count` probabilities for each of the positions.
-    pub probabilities: &'a dyn Fn(&[T]) -> Vec<f64>,
-}
-
 /// `log Z` and masses: those of the training and those of the model, found by annealing. Numbers that there are none of are null.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct Judgement {
     pub algorithm: String,
@@ -63,7 +54,7 @@ pub struct Judgement {
 }
 
 /// How the annealing went.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct AnnealingReport {
     pub walkers: usize,
@@ -79,7 +70,7 @@ pub struct AnnealingReport {
 }
 
 /// One rung.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct TraceRow {
     pub t: f64,
@@ -145,12 +136,9 @@ pub fn judge<T: Scalar, E: Energy<T>>(
     };
     let by_mode = modes.map(|m| Classes { count: m.count(), probabilities: &memberships });
     let (mut of_walkers, mut of_model) = (None, None);
-    if let Some(Classes { count, probabilities }) = classes.or(by_mode) {
-        let rows = probabilities(walkers.positions());
-        let weights = normalise(walkers.log_weights());
-        let families = Families::new(walkers.ancestors(), &weights);
-        of_walkers = Some((0..count).map(|k| families.mean(|i| rows[i * count + k])).collect::<Vec<_>>());
-        of_model = Some(found.masses(&probabilities(found.walkers.positions()), count)?);
+    if let Some(classes) = classes.or(by_mode) {
+        of_walkers = Some(classes.masses(walkers));
+        of_model = Some(found.masses(&(classes.probabilities)(found.walkers.positions()), classes.count)?);
     }
     let values = |m: &Option<Vec<Measured>>| m.as_ref().map(|m| m.iter().map(|m| m.value).collect());
     let errors = |m: &Option<Vec<Measured>>| m.as_ref().map(|m| m.iter().map(|m| m.std_error).collect());

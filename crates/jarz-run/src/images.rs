@@ -2,17 +2,17 @@
 
 use crate::config::{Config, DataConfig, ImagesConfig};
 use crate::error::RunError;
-use crate::evaluate::{Classes, Judgement, Progress, in_walkers_coordinates, judge};
+use crate::evaluate::{Judgement, Progress, in_walkers_coordinates, judge};
 use crate::problem::preparation;
-use crate::sample::{TrainedJob, in_data_coordinates, trained};
+use crate::sample::{TrainedJob, pixels, trained};
 use crate::state::Scalar;
 use jarz::annealing::Settings;
 use jarz::estimate::add_errors;
 use jarz::weights::normalise;
-use jarz::{Dataset, Energy, Kernel, Measured, Scheme, Trainer};
+use jarz::{Classes, Dataset, Energy, Kernel, Measured, Purpose, Random, Scheme, Trainer};
 use jarz_data::Images;
 use jarz_net::Classifier;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 use std::path::Path;
 
 /// Number of the noise that held-out images get: no copy of the training images has it.
@@ -29,7 +29,7 @@ pub struct ImageRequest<'a> {
 }
 
 /// What a run on images is worth. Cross-entropies are in nats per image, in the coordinates of the pixels.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[allow(missing_docs)]
 pub struct ImageEvaluation {
     #[serde(flatten)]
@@ -45,11 +45,17 @@ pub struct ImageEvaluation {
     /// Share of the weighted walkers that the classifier assigns with a probability above 0.9.
     pub assigned: f64,
     pub ess: f64,
-    /// The walkers as images, and their normalised weights.
-    #[serde(skip)]
+}
+
+/// The walkers at the end of a run, as images.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImageWalkers {
+    /// Pixels, one image after the other.
     pub images: Vec<f32>,
-    #[serde(skip)]
+    /// Their normalised weights.
     pub weights: Vec<f64>,
+    /// The walkers that the run's resampling scheme would draw from them: for each new walker the old one it is a copy of.
+    pub ancestors: Vec<u64>,
 }
 
 /// The images of a configuration.
@@ -71,6 +77,32 @@ pub fn evaluate_images(
     trained(folder, Evaluate { request, config: &config, progress }, warn)
 }
 
+/// The walkers at the end of a run, before and after resampling.
+pub fn image_walkers(folder: &Path, warn: &dyn Fn(&str)) -> Result<ImageWalkers, RunError> {
+    let config = crate::folder::read_config(folder)?;
+    trained(folder, Show { seed: config.seed }, warn)
+}
+
+struct Show {
+    seed: u64,
+}
+
+impl TrainedJob for Show {
+    type Output = ImageWalkers;
+    fn run<T: Scalar, E: Energy<T>>(
+        self,
+        trainer: Trainer<T, E>,
+        _: Kernel,
+        scheme: Scheme,
+    ) -> Result<ImageWalkers, RunError> {
+        let walkers = trainer.walkers();
+        let (weights, random) = (normalise(walkers.log_weights()), Random::new(self.seed));
+        let ancestors =
+            scheme.ancestors(&weights, walkers.len(), &random, trainer.iteration(), Purpose::Draw);
+        Ok(ImageWalkers { images: pixels(trainer.energy(), walkers.positions()), weights, ancestors })
+    }
+}
+
 struct Evaluate<'a, 'p> {
     request: &'a ImageRequest<'a>,
     config: &'a Config,
@@ -86,9 +118,6 @@ impl TrainedJob for Evaluate<'_, '_> {
         _: Scheme,
     ) -> Result<ImageEvaluation, RunError> {
         let (request, energy) = (self.request, trainer.energy().clone());
-        let seen = |z: &[T]| -> Vec<f32> {
-            in_data_coordinates(&energy, z).iter().map(|v| v.to_f64() as f32).collect()
-        };
         let how = preparation(images_of(self.config)?, self.config.seed, HELD_OUT);
         let held_out = request.held_out.dataset::<T>(&how)?;
         if held_out.dim() != energy.dim() {
@@ -99,12 +128,12 @@ impl TrainedJob for Evaluate<'_, '_> {
         let own = trainer.mean_energy(trained_on)?;
         let classes = Classes {
             count: request.classifier.classes(),
-            probabilities: &|z: &[T]| request.classifier.probabilities(&seen(z)),
+            probabilities: &|z: &[T]| request.classifier.probabilities(&pixels(&energy, z)),
         };
         let judgement = judge(&mut trainer, request.annealing, Some(classes), self.progress)?;
         let walkers = trainer.walkers();
-        let (images, weights) = (seen(walkers.positions()), normalise(walkers.log_weights()));
-        let probabilities = request.classifier.probabilities(&images);
+        let weights = normalise(walkers.log_weights());
+        let probabilities = request.classifier.probabilities(&pixels(&energy, walkers.positions()));
         let sure = |row: &[f64]| row.iter().any(|p| *p > 0.9);
         let rows = probabilities.chunks_exact(request.classifier.classes());
         let assigned = rows.zip(&weights).map(|(row, w)| if sure(row) { *w } else { 0.0 }).sum();
@@ -127,8 +156,6 @@ impl TrainedJob for Evaluate<'_, '_> {
             assigned,
             ess,
             judgement,
-            images,
-            weights,
         })
     }
 }

@@ -26,14 +26,14 @@ pub use calibrate::{Timing, calibrate};
 pub use config::{Config, ConfigError};
 pub use error::RunError;
 pub use evaluate::{
-    AnnealingReport, Classes, EvaluateRequest, Evaluation, Judgement, Progress, TraceRow, evaluate, judge,
+    AnnealingReport, EvaluateRequest, Evaluation, Judgement, Progress, TraceRow, evaluate, judge,
 };
 pub use folder::{RunFolder, is_run, read_config};
 pub use follow::{DamagedLine, MetricsReader, read_metrics};
-pub use images::{ImageEvaluation, ImageRequest, evaluate_images, images_of};
+pub use images::{ImageEvaluation, ImageRequest, ImageWalkers, evaluate_images, image_walkers, images_of};
 pub use metrics::Row;
 pub use problem::{load_images, read_points};
 pub use runs::{Many, resume_runs, train_runs};
-pub use sample::{SampleRequest, Samples, sample};
+pub use sample::{SampleRequest, Samples, checkpoint_sha256, sample};
 pub use summary::{RunsSummary, Summary, read_summary};
 pub use train::{Session, resume, train};

@@ -57,7 +57,8 @@ fn go(config: &Config, folder: &RunFolder, many: Many<'_>) -> Result<RunsSummary
             Some(summary) => summary,
             None => {
                 let mut observer = (many.observer)(run);
-                let session = Session { observer: &mut *observer, stop: many.stop, warn: many.warn };
+                let session =
+                    Session { observer: &mut *observer, stop: many.stop, warn: many.warn, classifier: None };
                 match is_run(&place) {
                     true => resume(&place, None, Some(config.run.threads), session)?,
                     false => train(one, &place, true, session)?,

@@ -8,6 +8,7 @@ use crate::problem::{Job, check_unchanged, with_setup};
 use crate::state::{Scalar, from_snapshot};
 use jarz::weights::normalise;
 use jarz::{Advance, Energy, Kernel, Purpose, Random, Sampler, Scheme, Setup, Trainer, Walkers, Weighting};
+use jarz_data::file_sha256;
 use std::path::Path;
 
 /// Which samples are wanted.
@@ -159,6 +160,23 @@ impl TrainedJob for Draw<'_> {
             weighted: trainer.algorithm().is_weighted(),
         })
     }
+}
+
+/// SHA-256 of a run's newest checkpoint: what a result that is to be kept was made from.
+pub fn checkpoint_sha256(folder: &Path) -> Result<String, RunError> {
+    let checkpoints = folder.join("checkpoints");
+    let missing = |missing| RunError::NotARun { folder: folder.into(), missing };
+    if !checkpoints.is_dir() {
+        return Err(missing("checkpoints"));
+    }
+    let store = CheckpointStore::open(checkpoints)?;
+    let newest = store.list()?.last().copied().ok_or_else(|| missing("checkpoint yet"))?;
+    Ok(file_sha256(store.path(newest))?)
+}
+
+/// Walkers as images.
+pub(crate) fn pixels<T: Scalar, E: Energy<T>>(energy: &E, z: &[T]) -> Vec<f32> {
+    in_data_coordinates(energy, z).iter().map(|v| v.to_f64() as f32).collect()
 }
 
 /// Walkers in the coordinates of the data.

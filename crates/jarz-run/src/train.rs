@@ -8,10 +8,12 @@ use crate::folder::{RunFolder, read_config};
 use crate::follow::read_metrics;
 use crate::metrics::MetricsWriter;
 use crate::problem::{Job, check_unchanged, resolve, with_setup};
+use crate::sample::pixels;
 use crate::state::{Scalar, from_snapshot, to_snapshot};
 use crate::summary::Summary;
 use crate::tensorboard::EventWriter;
-use jarz::{Checkpoints, Energy, Loop, Observer, Setup, State, Trainer};
+use jarz::{Checkpoints, Classes, Energy, Loop, Observer, Setup, State, Trainer};
+use jarz_net::Classifier;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
@@ -23,6 +25,8 @@ pub struct Session<'a> {
     pub stop: &'a dyn Fn() -> bool,
     /// Hears about checkpoints that could not be read.
     pub warn: &'a dyn Fn(&str),
+    /// Tells kinds of images apart, whose masses are then logged.
+    pub classifier: Option<&'a Classifier<f32>>,
 }
 
 /// Starts a run in a new folder.
@@ -123,15 +127,21 @@ impl Job for Train<'_, '_> {
         };
         let mut observers: Vec<&mut dyn Observer> = vec![&mut metrics, self.session.observer];
         observers.extend(events.iter_mut().map(|events| events as &mut dyn Observer));
-        let stopped = Loop {
+        let (energy, classifier) = (trainer.energy().clone(), self.session.classifier);
+        if classifier.is_some_and(|c| c.network().inputs() != energy.dim()) {
+            return Err(RunError::Impossible("the classifier is for images of another size".into()));
+        }
+        let kinds = |z: &[T]| classifier.map_or_else(Vec::new, |c| c.probabilities(&pixels(&energy, z)));
+        let mut steps = Loop {
             iterations: run.iterations,
             log_every: run.log_every,
+            classes: classifier.map(|c| Classes { count: c.classes(), probabilities: &kinds }),
             observers,
             checkpoints: Some(&mut writer),
             stop: self.session.stop,
-        }
-        .run(&mut trainer)?;
-        let estimates = trainer.estimates()?;
+        };
+        let stopped = steps.run(&mut trainer)?;
+        let estimates = steps.estimates(&mut trainer)?;
         let leaves = trainer.leaves_one_out();
         let summary = Summary::new(self.config.seed, algorithm, leaves, stopped, &estimates, clock.seconds());
         folder.write_json("summary.json", &summary)?;

@@ -51,24 +51,45 @@ fn config(changes: &[&str]) -> Result<Config, RunError> {
 }
 
 fn run(folder: &Path, changes: &[&str], stop: &dyn Fn() -> bool) -> Result<Summary, RunError> {
-    let session = Session { observer: &mut Nobody, stop, warn: &|text| panic!("{text}") };
+    let session = Session { observer: &mut Nobody, stop, warn: &|text| panic!("{text}"), classifier: None };
     train(config(changes)?, folder, false, session)
+}
+
+/// Runs in one go, and stopped after two iterations and resumed on other threads: in `folder/whole` and `folder/cut`.
+fn whole_and_resumed(folder: &Path, changes: &[&str]) -> [Summary; 2] {
+    let (whole, cut) = (folder.join("whole"), folder.join("cut"));
+    run(&whole, changes, &|| false).unwrap();
+    let asked = AtomicU64::new(0);
+    let changes = [changes, &["run.threads=1"]].concat();
+    run(&cut, &changes, &|| asked.fetch_add(1, Ordering::Relaxed) == 2).unwrap();
+    let session =
+        Session { observer: &mut Nobody, stop: &|| false, warn: &|text| panic!("{text}"), classifier: None };
+    resume(&cut, None, Some(2), session).unwrap();
+    [whole, cut].map(|folder| read_summary(&folder).unwrap())
+}
+
+#[test]
+fn a_resumed_run_with_witnesses_is_the_same_and_they_are_its_samples() {
+    let folder = tempfile::tempdir().unwrap();
+    // Resampled every other iteration, so that ancestors matter.
+    let changes = ["walkers.witnesses=30", "resampling.trigger=every", "resampling.every=2"];
+    let [a, b] = whole_and_resumed(folder.path(), &changes);
+    assert!(a.driving_log_z.is_some() && a.driving_log_z != a.log_z);
+    assert_eq!((a.log_z, a.driving_log_z, a.ess), (b.log_z, b.driving_log_z, b.ess));
+    assert_eq!((a.resamplings, a.distinct_ancestors), (b.resamplings, b.distinct_ancestors));
+    let request = SampleRequest { n: None, steps: None, seed: 1, threads: 1 };
+    let samples = sample(&folder.path().join("whole"), &request, &|text| panic!("{text}")).unwrap();
+    assert_eq!(samples.positions.len(), 30 * 64);
 }
 
 #[test]
 fn a_resumed_run_is_the_same_and_samples_are_images() {
     let folder = tempfile::tempdir().unwrap();
-    let (whole, cut) = (folder.path().join("whole"), folder.path().join("cut"));
-    run(&whole, &[], &|| false).unwrap();
-    let asked = AtomicU64::new(0);
-    run(&cut, &["run.threads=1"], &|| asked.fetch_add(1, Ordering::Relaxed) == 2).unwrap();
-    let session = Session { observer: &mut Nobody, stop: &|| false, warn: &|text| panic!("{text}") };
-    resume(&cut, None, Some(2), session).unwrap();
-    let (a, b) = (read_summary(&whole).unwrap(), read_summary(&cut).unwrap());
+    let [a, b] = whole_and_resumed(folder.path(), &[]);
     assert_eq!((a.log_z, a.cross_entropy, a.ess), (b.log_z, b.cross_entropy, b.ess));
 
     let request = SampleRequest { n: None, steps: None, seed: 1, threads: 1 };
-    let samples = sample(&whole, &request, &|text| panic!("{text}")).unwrap();
+    let samples = sample(&folder.path().join("whole"), &request, &|text| panic!("{text}")).unwrap();
     assert_eq!(samples.dim, 64);
     // The base has mean and covariance of the data, whose pixels lie in [-1, 1] up to the noise; whitened ones would have mean 0 and
     // variance 1 in every pixel, also in the corners, which are black in all digits.
@@ -95,6 +116,8 @@ fn what_does_not_fit_is_refused_with_its_name() {
         (&["data.noise=-1.0"], &["data.noise"]),
         (&["data.copies=0"], &["data.copies"]),
         (&["data.noise=0.0"], &["noise"]),
+        (&["walkers.witnesses=1"], &["walkers.witnesses"]),
+        (&["walkers.witnesses=9", "algorithm.kind=pcd"], &["walkers.witnesses", "weights"]),
     ] {
         let text = refused(changes);
         assert!(words.iter().all(|w| text.contains(w)), "{changes:?}: {text}");

@@ -6,6 +6,7 @@
 
 pub mod algorithm;
 pub mod annealing;
+mod classes;
 pub mod data;
 pub mod energy;
 pub mod error;
@@ -26,6 +27,7 @@ pub mod walkers;
 pub mod weights;
 
 pub use algorithm::{Algorithm, SelfInteractionRule};
+pub use classes::Classes;
 pub use data::Dataset;
 pub use energy::{
     Coordinates, Energy, Exact, Fused, Gaussian, Mixture, Modes, ParamGroup, PerWalker, Stratification,

@@ -1,5 +1,6 @@
 //! The loop around the trainer: logging, checkpoints and stopping, each a part of its own.
 
+use crate::classes::Classes;
 use crate::energy::Energy;
 use crate::error::Error;
 use crate::estimate::Estimates;
@@ -49,6 +50,8 @@ pub struct Loop<'a, T> {
     pub iterations: u64,
     /// Log every so many iterations; also at the beginning and the end.
     pub log_every: u64,
+    /// Kinds whose masses among the walkers are logged, besides what the model itself has to say.
+    pub classes: Option<Classes<'a, T>>,
     /// Who is told.
     pub observers: Vec<&'a mut dyn Observer>,
     /// Who keeps states.
@@ -58,6 +61,19 @@ pub struct Loop<'a, T> {
 }
 
 impl<T: Real> Loop<'_, T> {
+    /// Estimates at the present state, with the masses of the kinds.
+    pub fn estimates<E: Energy<T>>(&self, trainer: &mut Trainer<T, E>) -> Result<Estimates, Error> {
+        let mut estimates = trainer.estimates()?;
+        if let Some(classes) = &self.classes {
+            let mut masses = classes.masses(trainer.walkers());
+            if !trainer.algorithm().is_weighted() {
+                masses.iter_mut().for_each(|mass| mass.std_error = None);
+            }
+            estimates.walker_masses = Some(masses);
+        }
+        Ok(estimates)
+    }
+
     /// Runs until done or stopped; keeps a last checkpoint either way.
     pub fn run<E: Energy<T>>(&mut self, trainer: &mut Trainer<T, E>) -> Result<StopReason, Error> {
         loop {
@@ -65,7 +81,7 @@ impl<T: Real> Loop<'_, T> {
             let done = k >= self.iterations;
             let stopped = !done && (self.stop)();
             if done || (!stopped && k.is_multiple_of(self.log_every.max(1))) {
-                let estimates = trainer.estimates()?;
+                let estimates = self.estimates(trainer)?;
                 for observer in &mut self.observers {
                     observer.log(&estimates).map_err(Error::Part)?;
                 }

@@ -1,8 +1,8 @@
 //! The loop around the trainer: who is told when, which states are kept, and how a run ends.
 
 use jarz::{
-    Checkpoints, Dataset, Error, Estimates, Gaussian, Loop, Observer, Setup, State, StepInfo, StopReason,
-    Trainer,
+    Checkpoints, Classes, Dataset, Error, Estimates, Gaussian, Loop, Observer, Setup, State, StepInfo,
+    StopReason, Trainer,
 };
 use std::cell::Cell;
 
@@ -73,6 +73,7 @@ fn observers_and_checkpoints_come_at_their_iterations() {
     let mut run = Loop {
         iterations: 10,
         log_every: 4,
+        classes: None,
         observers: vec![&mut first, &mut second],
         checkpoints: Some(&mut shelf),
         stop: &never,
@@ -97,6 +98,7 @@ fn iterations_already_done_count() {
         let mut run = Loop {
             iterations: total,
             log_every: 100,
+            classes: None,
             observers: vec![&mut diary],
             checkpoints: Some(&mut shelf),
             stop: &never,
@@ -118,6 +120,7 @@ fn a_stop_flag_interrupts_and_keeps_the_state() {
     let mut run = Loop {
         iterations: 20,
         log_every: 100,
+        classes: None,
         observers: vec![&mut diary],
         checkpoints: Some(&mut shelf),
         stop: &stop,
@@ -134,8 +137,14 @@ fn a_stop_flag_interrupts_and_keeps_the_state() {
     resumed.restore(shelf.saved.remove(0)).unwrap();
     let mut whole = trainer();
     for trainer in [&mut resumed, &mut whole] {
-        let mut run =
-            Loop { iterations: 20, log_every: 1, observers: vec![], checkpoints: None, stop: &never };
+        let mut run = Loop {
+            iterations: 20,
+            log_every: 1,
+            classes: None,
+            observers: vec![],
+            checkpoints: None,
+            stop: &never,
+        };
         run.run(trainer).unwrap();
     }
     assert_eq!(resumed.state(), whole.state());
@@ -144,14 +153,61 @@ fn a_stop_flag_interrupts_and_keeps_the_state() {
 #[test]
 fn failures_of_parts_end_the_run_with_their_words() {
     let mut diary = Diary { fail_at: Some(3), ..Diary::default() };
-    let mut run =
-        Loop { iterations: 9, log_every: 1, observers: vec![&mut diary], checkpoints: None, stop: &never };
+    let mut run = Loop {
+        iterations: 9,
+        log_every: 1,
+        classes: None,
+        observers: vec![&mut diary],
+        checkpoints: None,
+        stop: &never,
+    };
     assert_eq!(run.run(&mut trainer()).unwrap_err(), Error::Part("the diary is full".into()));
     assert_eq!(diary.steps, [1, 2, 3]);
     let mut shelf = Shelf { full: true, ..Shelf::new(2) };
-    let mut run =
-        Loop { iterations: 9, log_every: 1, observers: vec![], checkpoints: Some(&mut shelf), stop: &never };
+    let mut run = Loop {
+        iterations: 9,
+        log_every: 1,
+        classes: None,
+        observers: vec![],
+        checkpoints: Some(&mut shelf),
+        stop: &never,
+    };
     let mut trainer = trainer();
     assert_eq!(run.run(&mut trainer).unwrap_err(), Error::Part("the shelf is full".into()));
     assert_eq!(trainer.iteration(), 2);
+}
+
+/// Keeps the masses it is told.
+struct Scales(Vec<Vec<jarz::Measured>>);
+
+impl Observer for Scales {
+    fn log(&mut self, estimates: &Estimates) -> Result<(), String> {
+        self.0.push(estimates.walker_masses.clone().unwrap_or_default());
+        Ok(())
+    }
+}
+
+#[test]
+fn masses_of_kinds_are_logged() {
+    let (mut trainer, mut scales) = (trainer(), Scales(Vec::new()));
+    let sides = |x: &[f64]| x.iter().flat_map(|x| if *x < 0.0 { [1.0, 0.0] } else { [0.0, 1.0] }).collect();
+    let classes = Some(Classes { count: 2, probabilities: &sides });
+    let expected = |t: &Trainer<f64, Gaussian>| {
+        let p = jarz::weights::normalise(t.walkers().log_weights());
+        t.walkers().positions().iter().zip(p).filter(|(x, _)| **x < 0.0).map(|(_, p)| p).sum::<f64>()
+    };
+    let before = expected(&trainer);
+    let observers: Vec<&mut dyn Observer> = vec![&mut scales];
+    let mut run = Loop { iterations: 6, log_every: 3, classes, observers, checkpoints: None, stop: &never };
+    run.run(&mut trainer).unwrap();
+    let after = expected(&trainer);
+    assert_eq!(scales.0.len(), 3);
+    for (masses, expected) in [(&scales.0[0], before), (&scales.0[2], after)] {
+        assert!((masses[0].value - expected).abs() < 1e-12);
+        assert!((masses[0].value + masses[1].value - 1.0).abs() < 1e-12);
+        assert!(masses[0].std_error.is_some_and(|e| e > 0.0));
+    }
+    // Fifty equal weights: the standard error of a fraction.
+    let error = scales.0[0][0].std_error.unwrap();
+    assert!((error - (before * (1.0 - before) / 50.0).sqrt()).abs() < 1e-12, "{error}");
 }

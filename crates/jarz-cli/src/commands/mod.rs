@@ -1,5 +1,6 @@
 //! The commands, one file each.
 
+mod board;
 mod data;
 mod evaluate;
 mod init;

@@ -1,10 +1,12 @@
 //! `jarz report`.
 
+use super::board::Board;
 use super::print_json;
+use super::reproduce::quoted;
 use crate::args::ReportArgs;
 use crate::error::CliError;
 use crate::ui::Ui;
-use jarz_experiments::is_experiment;
+use jarz_experiments::{ExperimentError, is_experiment};
 use jarz_run::files::{FileError, write_atomic};
 use jarz_view::{Folder, compare, open_all, rebuild};
 use std::path::{Path, PathBuf};
@@ -15,7 +17,7 @@ const COMPARISON: &str = "comparison.html";
 /// Writes the page of one folder, or one that compares several.
 pub fn report(args: ReportArgs, ui: &Ui) -> Result<(), CliError> {
     let written = match (&args.dirs[..], args.out) {
-        ([dir], None) if is_experiment(dir) => experiment(dir)?,
+        ([dir], None) if is_experiment(dir) => experiment(dir, args.force, ui)?,
         ([dir], None) => rebuild(dir)?,
         ([dir], Some(out)) => save(out, &jarz_view::report(&Folder::open_strictly(dir)?))?,
         (dirs, out) => {
@@ -34,8 +36,17 @@ pub fn report(args: ReportArgs, ui: &Ui) -> Result<(), CliError> {
 }
 
 /// Makes figures, page and summary of an experiment again; all its runs must be finished.
-fn experiment(dir: &Path) -> Result<Vec<PathBuf>, CliError> {
-    jarz_experiments::rebuild(dir)?;
+fn experiment(dir: &Path, anew: bool, ui: &Ui) -> Result<Vec<PathBuf>, CliError> {
+    let name = dir.file_name().unwrap_or_default().to_string_lossy().to_string();
+    let board = Board::new(ui, &name);
+    jarz_experiments::rebuild(dir, Some(&board), anew).map_err(|e| match e {
+        ExperimentError::Interrupted => CliError::Interrupted(format!(
+            "stopped, finished judgements are kept; to go on: jarz report {}{}",
+            quoted(&dir.to_string_lossy()),
+            if anew { " --force" } else { "" }
+        )),
+        e => e.into(),
+    })?;
     Ok(["figures", "report.html", "summary.json"].map(|name| dir.join(name)).to_vec())
 }
 

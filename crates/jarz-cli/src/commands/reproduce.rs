@@ -1,24 +1,19 @@
 //! `jarz reproduce`.
 
+use super::board::Board;
 use super::print_json;
 use crate::args::ReproduceArgs;
 use crate::error::CliError;
-use crate::figures::draw_run;
-use crate::ui::{Ui, stopped};
-use indicatif::{ProgressBar, ProgressStyle};
+use crate::ui::Ui;
 use jarz_experiments::criterion::Verdict;
 use jarz_experiments::plan::Plan;
 use jarz_experiments::report::{count, verdict_table};
 use jarz_experiments::timing::duration;
-use jarz_experiments::{
-    Estimate, ExperimentError, Finished, Options, Progress, Watch, built_in, image_experiments,
-};
+use jarz_experiments::{Estimate, ExperimentError, Finished, Options, built_in, image_experiments};
 use jarz_figures::{Report, Section};
 use serde_json::{Value, json};
-use std::io::IsTerminal;
 use std::path::{Path, PathBuf};
-use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 /// Lists experiments, runs one, or all of them.
 pub fn reproduce(args: ReproduceArgs, ui: &Ui) -> Result<(), CliError> {
@@ -191,15 +186,19 @@ fn print_verdicts(verdicts: &[Verdict]) {
     }
 }
 
+/// For a shell.
+pub(super) fn quoted(text: &str) -> String {
+    match text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
+        true => text.to_string(),
+        false => format!("'{}'", text.replace('\'', r"'\''")),
+    }
+}
+
 /// An interrupted experiment goes on with the same command.
 fn how_to_go_on(e: ExperimentError, args: &ReproduceArgs, out: &Path) -> CliError {
     if !matches!(e, ExperimentError::Interrupted) {
         return e.into();
     }
-    let quoted = |text: &str| match text.chars().all(|c| c.is_ascii_alphanumeric() || "-_./".contains(c)) {
-        true => text.to_string(),
-        false => format!("'{}'", text.replace('\'', r"'\''")),
-    };
     let mut text = format!("stopped, nothing is lost; to go on: jarz reproduce {}", quoted(&args.name));
     text += &format!(" --scale {}", jarz_experiments::Scale::from(args.scale).name());
     if let Some(runs) = args.runs {
@@ -209,80 +208,4 @@ fn how_to_go_on(e: ExperimentError, args: &ReproduceArgs, out: &Path) -> CliErro
         text += &format!(" --seed {seed}");
     }
     CliError::Interrupted(text + &format!(" --out {}", quoted(&out.to_string_lossy())))
-}
-
-/// One bar, or a line now and then, for all runs of an experiment.
-struct Board<'a> {
-    ui: &'a Ui,
-    name: String,
-    begun: Instant,
-    bar: Option<ProgressBar>,
-    last: Mutex<Instant>,
-}
-
-/// The bar counts in these.
-const PARTS: u64 = 1000;
-
-impl<'a> Board<'a> {
-    fn new(ui: &'a Ui, name: &str) -> Self {
-        let bar = (!ui.quiet && std::io::stderr().is_terminal()).then(|| {
-            let bar = ProgressBar::new(PARTS);
-            if let Ok(style) = ProgressStyle::with_template("{prefix:>22} [{bar:28}] {percent} % {msg}") {
-                bar.set_style(style.progress_chars("=> "));
-            }
-            bar.set_prefix(name.to_string());
-            bar
-        });
-        let now = Instant::now();
-        Board { ui, name: name.into(), begun: now, bar, last: Mutex::new(now) }
-    }
-}
-
-impl Watch for Board<'_> {
-    fn say(&self, text: &str) {
-        self.ui.say(text);
-    }
-
-    fn warn(&self, text: &str) {
-        self.ui.warn(text);
-    }
-
-    fn stopped(&self) -> bool {
-        stopped()
-    }
-
-    fn progress(&self, p: Progress) {
-        let pause = Duration::from_millis(if self.bar.is_some() { 200 } else { 5000 });
-        let Ok(mut last) = self.last.try_lock() else { return };
-        if self.ui.quiet || (last.elapsed() < pause && p.share < 1.0) {
-            return;
-        }
-        *last = Instant::now();
-        let spent = self.begun.elapsed().as_secs_f64();
-        let left = if p.share > 0.01 {
-            format!(", {} left", duration(spent / p.share - spent))
-        } else {
-            String::new()
-        };
-        let text = format!("{} of {} runs done{left}", p.done, p.runs);
-        match &self.bar {
-            Some(bar) => {
-                bar.set_position((p.share * PARTS as f64) as u64);
-                bar.set_message(text);
-            }
-            None => eprintln!("{}: {:.0} %, {text}", self.name, 100.0 * p.share),
-        }
-    }
-
-    fn finished(&self, folder: &Path) -> Result<(), String> {
-        draw_run(folder).map(|_| ()).map_err(|e| e.to_string())
-    }
-}
-
-impl Drop for Board<'_> {
-    fn drop(&mut self) {
-        if let Some(bar) = &self.bar {
-            bar.abandon();
-        }
-    }
 }

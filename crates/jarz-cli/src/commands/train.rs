@@ -29,7 +29,8 @@ pub fn train(args: TrainArgs, ui: &Ui) -> Result<(), CliError> {
         return finish_runs(&out, jarz_run::train_runs(config, &out, args.force, many), ui);
     }
     let mut progress = ui.progress("training", 0, iterations);
-    let session = Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text) };
+    let session =
+        Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text), classifier: None };
     let summary = jarz_run::train(config, &out, args.force, session);
     drop(progress);
     finish(&out, summary, ui)
@@ -55,7 +56,8 @@ pub fn resume(args: ResumeArgs, ui: &Ui) -> Result<(), CliError> {
         return finish_runs(&args.dir, jarz_run::resume_runs(&args.dir, args.threads, many), ui);
     }
     let mut progress = ui.progress("resuming", 0, iterations);
-    let session = Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text) };
+    let session =
+        Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text), classifier: None };
     let summary = jarz_run::resume(&args.dir, args.iterations, args.threads, session);
     drop(progress);
     finish(&args.dir, summary, ui)
@@ -107,6 +109,11 @@ fn print(folder: &Path, s: &Summary) {
     let exact = |v: Option<f64>| v.map_or(String::new(), |v| format!("   (exact {v:.4})"));
     if let Some(log_z) = s.log_z {
         println!("  log Z          {}{}", plus_minus(log_z, s.log_z_std_error), exact(s.log_z_exact));
+    }
+    if let Some(biased) = s.driving_log_z {
+        println!(
+            "                 from the witnesses; the walkers that drive the parameters say {biased:.4}"
+        );
     }
     match (s.cross_entropy, s.cross_entropy_exact) {
         (Some(h), e) => {

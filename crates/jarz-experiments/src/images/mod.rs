@@ -1,5 +1,7 @@
 //! Experiments on images: what the walkers and the model itself think of each kind, judged by a classifier and by annealing.
 
+mod curves;
+mod judge;
 mod page;
 
 use crate::criterion::{Outcome, Verdict};
@@ -9,15 +11,13 @@ use crate::folder::run_folder;
 use crate::plan::Plan;
 use crate::report::Finished;
 use crate::table::Table;
-use jarz::annealing::{AnnealingError, Rung, Settings};
 use jarz_data::{Images, Part, Preparation};
 use jarz_net::{Classifier, Training};
 use jarz_run::config::ImagesConfig;
 use jarz_run::files::write_atomic;
-use jarz_run::{ImageEvaluation, ImageRequest, RunError, evaluate_images, images_of, load_images};
+use jarz_run::{ImageEvaluation, ImageWalkers, image_walkers, images_of, load_images};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use std::ops::ControlFlow;
 use std::path::Path;
 
 /// How images are judged: the section `[images]` of an experiment.
@@ -60,9 +60,18 @@ pub(crate) struct Judged {
     pub weighted: bool,
     pub folder: std::path::PathBuf,
     pub result: ImageEvaluation,
+    pub walkers: ImageWalkers,
 }
 
 impl Kinds {
+    /// For a plan whose runs are on images; none for others.
+    pub fn of(plan: &Plan) -> Result<Option<Self>, ExperimentError> {
+        let (Some(spec), Some(first)) = (&plan.resolved.images, plan.variants.first()) else {
+            return Ok(None);
+        };
+        Kinds::new(spec, images_of(&first.config)?, plan.seed).map(Some)
+    }
+
     fn new(spec: &ImagesSpec, images: &ImagesConfig, seed: u64) -> Result<Self, ExperimentError> {
         let run = |e: jarz_data::ImageError| ExperimentError::Run(e.into());
         let net = |e: jarz_net::Error| ExperimentError::Run(e.into());
@@ -100,45 +109,32 @@ impl Kinds {
     }
 }
 
-/// Writes `figures/`, `report.html` and `summary.json` of an experiment on images; all runs must be finished.
+/// Writes `figures/`, `report.html` and `summary.json` of an experiment on images; all runs must be finished. Judgements that are kept in the runs'
+/// folders are made again only if `anew`.
 pub(crate) fn write(
     out: &Path,
     plan: &Plan,
-    spec: &ImagesSpec,
+    kinds: &Kinds,
     watch: Option<&dyn Watch>,
+    anew: bool,
 ) -> Result<Finished, ExperimentError> {
-    let Some(first) = plan.variants.first() else {
-        return Err(ExperimentError::Option("an experiment needs a variant".into()));
-    };
-    let kinds = Kinds::new(spec, images_of(&first.config)?, plan.seed)?;
-    let annealing = Settings {
-        walkers: spec.walkers,
-        step_ess: spec.step_ess,
-        moves: spec.moves,
-        seed: plan.seed,
-        ..Settings::default()
-    };
-    let request =
-        ImageRequest { annealing: &annealing, classifier: &kinds.classifier, held_out: &kinds.held_out };
+    let spec = plan.resolved.images.clone().unwrap_or_default();
+    let warn = |text: &str| watch.into_iter().for_each(|w| w.warn(text));
     let mut judged = Vec::new();
     for variant in &plan.variants {
         for run in 0..plan.runs {
             let folder = run_folder(out, &variant.name, run);
-            if let Some(watch) = watch {
-                watch.say(&format!("judging '{}' by annealing", folder.display()));
-            }
-            let result = anneal(&folder, &request, watch)?;
-            let text = serde_json::to_string_pretty(&result).unwrap_or_default() + "\n";
-            write_atomic(folder.join("evaluate.json"), text.as_bytes())?;
+            let result = judge::judge(&folder, &spec, kinds, plan.seed, anew, watch)?;
             let label = if variant.label.is_empty() { &variant.name } else { &variant.label };
             let label = if plan.runs == 1 { label.clone() } else { format!("{label}, run {}", run + 1) };
-            judged.push(Judged { label, weighted: result.judgement.log_z.is_some(), folder, result });
+            let (weighted, walkers) = (result.judgement.log_z.is_some(), image_walkers(&folder, &warn)?);
+            judged.push(Judged { label, weighted, folder, result, walkers });
         }
     }
     let verdicts: Vec<Verdict> =
-        judged.iter().filter(|j| j.weighted).flat_map(|j| criteria(j, &kinds)).collect();
-    let table = masses(&judged, &kinds);
-    page::write(out, plan, &kinds, &judged, &verdicts, &table)?;
+        judged.iter().filter(|j| j.weighted).flat_map(|j| criteria(j, kinds)).collect();
+    let table = masses(&judged, kinds);
+    page::write(out, plan, kinds, &judged, &verdicts, &table)?;
     let summary = json!({
         "experiment": plan.name, "scale": plan.scale.name(), "version": env!("CARGO_PKG_VERSION"), "seed": plan.seed,
         "kinds": kinds.names, "data_masses": kinds.shares, "classifier_accuracy": kinds.accuracy,
@@ -149,23 +145,6 @@ pub(crate) fn write(
     });
     write_atomic(out.join("summary.json"), format!("{summary:#}\n").as_bytes())?;
     Ok(Finished { name: plan.name.clone(), title: plan.resolved.title.clone(), table, verdicts, summary })
-}
-
-/// One run, judged; may be stopped.
-fn anneal(
-    folder: &Path,
-    request: &ImageRequest<'_>,
-    watch: Option<&dyn Watch>,
-) -> Result<ImageEvaluation, ExperimentError> {
-    let go_on = &mut |_: &Rung| match watch.is_some_and(|w| w.stopped()) {
-        true => ControlFlow::Break(()),
-        false => ControlFlow::Continue(()),
-    };
-    let warn = |text: &str| watch.into_iter().for_each(|w| w.warn(text));
-    evaluate_images(folder, request, go_on, &warn).map_err(|e| match e {
-        RunError::Annealing(AnnealingError::Stopped { .. }) => ExperimentError::Interrupted,
-        e => e.into(),
-    })
 }
 
 fn yes_or_no(yes: bool) -> Outcome {

@@ -1,14 +1,14 @@
 //! Pictures and page of an experiment on images.
 
-use super::{Judged, Kinds};
+use super::{Judged, Kinds, curves};
 use crate::criterion::Verdict;
 use crate::error::ExperimentError;
 use crate::plan::Plan;
 use crate::report::{count, verdict_table};
 use crate::table::Table;
 use jarz_data::Preparation;
-use jarz_figures::{Figure, ImageGrid, Order, Panel, Report, Section, Series};
-use jarz_run::{Row, read_metrics};
+use jarz_figures::{ImageGrid, Order, Report, Section};
+use jarz_run::ImageWalkers;
 use std::path::Path;
 
 /// Images in a row, and rows.
@@ -50,31 +50,26 @@ pub(super) fn write(
     data.save(&figures, "data")?;
     report = report.images("Data, without noise", &data)?;
     for (i, j) in judged.iter().enumerate() {
-        for (stem, caption, order) in [
-            ("walkers", "walkers as they come", Order::Given),
-            (
-                "by-weight",
-                "walkers from the heaviest to the lightest, weights relative to their mean",
-                Order::WeightSpread,
-            ),
-        ] {
-            if order != Order::Given && !j.weighted {
-                continue;
-            }
-            let mut grid =
-                ImageGrid::new(kinds.train.shape(), &j.result.images)?.order(order).grid(GRID.0, GRID.1);
-            if j.weighted {
-                grid = grid.weights(&j.result.weights)?.weight_captions();
-            }
-            grid.save(&figures, &format!("{stem}-{}", i + 1))?;
-            report = report.images(format!("{}: {caption}", j.label), &grid)?;
+        let mut grid = ImageGrid::new(kinds.train.shape(), &j.walkers.images)?.grid(GRID.0, GRID.1);
+        if j.weighted {
+            grid = grid.weights(&j.walkers.weights)?.weight_captions();
         }
+        grid.save(&figures, &format!("walkers-{}", i + 1))?;
+        report = report.images(format!("{}: walkers as they come", j.label), &grid)?;
     }
-    let curves = curves(judged)?;
+    report = resampling(report, &figures, kinds, judged)?;
+    let curves = curves::training(judged)?;
     curves.save(&figures, "training")?;
-    report = report
-        .heading("Training")
-        .figure("Cross-entropy tracked by the weights, and effective sample size", &curves);
+    report = report.heading("Training").figure(
+        "Cross-entropy tracked by the weights, effective sample size, and resamplings so far",
+        &curves,
+    );
+    if let Some(errors) = curves::mass_errors(judged, kinds)? {
+        errors.save(&figures, "masses")?;
+        let caption = "Relative error of each kind's mass among the walkers, as the classifier sees them, with bands of one standard \
+                       error where walkers have weights. Walkers without weights begin at data points, with the data's masses.";
+        report = report.figure(caption, &errors);
+    }
     let seconds: f64 =
         judged.iter().filter_map(|j| jarz_run::read_summary(&j.folder)).map(|s| s.seconds).sum();
     let pairs = [
@@ -105,18 +100,57 @@ fn data_grid(kinds: &Kinds) -> Result<ImageGrid, ExperimentError> {
     Ok(ImageGrid::new(some.shape(), &values)?.grid(GRID.0, GRID.1))
 }
 
-fn curves(judged: &[Judged]) -> Result<Figure, ExperimentError> {
-    let mut entropy = Panel::new("Cross-entropy").x("iteration").y("nats per dimension");
-    let mut ess =
-        Panel::new("Effective sample size").x("iteration").y("share of the walkers").y_range(0.0, 1.0);
-    for j in judged.iter().filter(|j| j.weighted) {
-        let rows = read_metrics(&j.folder.join("metrics.jsonl"))?;
-        let dim = j.result.dim as f64;
-        let points = |f: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
-            rows.iter().filter_map(|r| Some((r.iteration as f64, f(r)?))).collect()
-        };
-        entropy = entropy.series(Series::new(j.label.clone(), points(&|r| r.cross_entropy.map(|h| h / dim))));
-        ess = ess.series(Series::new(j.label.clone(), points(&|r| r.ess)));
+/// The weighted walkers before and after resampling.
+fn resampling(
+    mut report: Report,
+    figures: &Path,
+    kinds: &Kinds,
+    judged: &[Judged],
+) -> Result<Report, ExperimentError> {
+    if !judged.iter().any(|j| j.weighted) {
+        return Ok(report);
     }
-    Ok(Figure::new().panel(entropy).panel(ess))
+    report = report.heading("Before and after resampling").text(
+        "The walkers at the end of the training, and what the run's resampling scheme makes of them: walkers are drawn in proportion to \
+         their weights, and all weights become equal. (The training itself goes on without this last resampling.)",
+    );
+    for (i, j) in judged.iter().enumerate().filter(|(_, j)| j.weighted) {
+        let (before, after, distinct) = before_and_after(kinds, &j.walkers)?;
+        before.save(figures, &format!("by-weight-{}", i + 1))?;
+        after.save(figures, &format!("resampled-{}", i + 1))?;
+        let n = j.walkers.weights.len();
+        let caption = format!(
+            "{}, before: from the heaviest to the lightest of {n} walkers, in even steps of rank; weights relative to their mean, ESS {:.2}",
+            j.label, j.result.ess
+        );
+        report = report.images(caption, &before)?;
+        let caption = format!(
+            "{}, after: {n} walkers, {distinct} of them distinct, in the same order and even steps; how many copies there are of each",
+            j.label
+        );
+        report = report.images(caption, &after)?;
+    }
+    Ok(report)
+}
+
+/// Pictures of the walkers by weight and of those drawn from them, in the same order, and how many of the latter are distinct.
+fn before_and_after(
+    kinds: &Kinds,
+    walkers: &ImageWalkers,
+) -> Result<(ImageGrid, ImageGrid, usize), ExperimentError> {
+    let (shape, weights) = (kinds.train.shape(), &walkers.weights);
+    let before = ImageGrid::new(shape, &walkers.images)?.order(Order::WeightSpread).grid(GRID.0, GRID.1);
+    let before = before.weights(weights)?.weight_captions();
+    let dim: usize = shape.iter().product();
+    let mut drawn: Vec<usize> = walkers.ancestors.iter().map(|&a| a as usize).collect();
+    let mut copies = vec![0; weights.len()];
+    drawn.iter().for_each(|&i| copies[i] += 1);
+    drawn.sort_by(|&a, &b| weights[b].total_cmp(&weights[a]));
+    let places = (GRID.0 * GRID.1).min(drawn.len());
+    let shown: Vec<usize> = (0..places).map(|i| drawn[i * (drawn.len() - 1) / (places - 1).max(1)]).collect();
+    let image = |i: &usize| walkers.images[i * dim..(i + 1) * dim].iter().copied();
+    let images: Vec<f32> = shown.iter().flat_map(image).collect();
+    let after = ImageGrid::new(shape, &images)?.grid(GRID.0, GRID.1);
+    let after = after.captions(shown.iter().map(|&i| format!("× {}", copies[i])))?;
+    Ok((before, after, copies.iter().filter(|c| **c > 0).count()))
 }

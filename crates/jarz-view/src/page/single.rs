@@ -62,6 +62,7 @@ fn results(run: &Run, row: &Row) -> Vec<(String, String)> {
         ("KL divergence from the weights", row.kl, row.log_z_std_error),
         ("KL divergence, exact", row.kl_exact, None),
         ("log Z", row.log_z, row.log_z_std_error),
+        ("log Z, by the walkers that drive the parameters (biased)", row.driving_log_z, None),
         ("log Z, exact", row.log_z_exact, None),
     ] {
         if let Some(value) = value {

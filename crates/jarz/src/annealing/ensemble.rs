@@ -8,8 +8,8 @@ use crate::kernel::{propose, reverse};
 use crate::parallel::{Layout, Pieces, Workers};
 use crate::random::{Purpose, Random};
 use crate::real::{Real, WalkerIds};
-use crate::resampling::draw::Uniforms;
 use crate::resampling::Draws;
+use crate::resampling::draw::Uniforms;
 use crate::walkers::Walkers;
 use crate::weights::WeightSums;
 

@@ -108,6 +108,13 @@ pub trait Energy<T: Real>: Clone + Send + Sync {
         self.energy_and_gradient(x, energy, &mut gradient, workspace);
     }
 
+    /// Makes rows of a workspace those of another one: after [`Energy::energy_and_gradient`] of two blocks of the same size,
+    /// [`Energy::add_param_gradient`] with `into` must then answer for a block that has its `rows` from the first and all others from the second. Says
+    /// whether it did; where not, such a mixed block is evaluated again.
+    fn take_rows(&self, _rows: &[usize], _from: &Self::Workspace, _into: &mut Self::Workspace) -> bool {
+        false
+    }
+
     /// Walkers that a block should have, for models that know better than to go by the size of a walker. Results may depend on it
     /// (sums have another order), so it must be a function of the model alone.
     fn rows_per_block(&self) -> Option<usize> {

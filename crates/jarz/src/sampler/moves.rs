@@ -26,6 +26,9 @@ pub(crate) struct Scratch<T, W> {
     /// Proposals of MALA, and gathered walkers of a mini-batch.
     proposal: Vec<T>,
     proposal_gradient: Vec<T>,
+    /// Of the proposals, and the rows in which they were refused.
+    proposal_energy: W,
+    refused: Vec<usize>,
     gathered: Vec<T>,
     gathered_u: Vec<f64>,
     gathered_a: Vec<f64>,
@@ -297,10 +300,12 @@ impl<T: Real> Mover<'_, T> {
             to.energy_and_gradient(rows.x, rows.u, rows.g, &mut scratch.energy);
         }
         match self.kernel.kind {
-            KernelKind::Ula => self.ula(to, &mut rows, tally, scratch),
+            KernelKind::Ula => {
+                self.ula(to, &mut rows, tally, scratch);
+                true
+            }
             KernelKind::Mala => self.mala(to, &mut rows, tally, scratch),
         }
-        self.kernel.kind == KernelKind::Ula
     }
 
     fn noise_scale(&self) -> f64 {
@@ -362,14 +367,16 @@ impl<T: Real> Mover<'_, T> {
         }
     }
 
-    /// MALA: reweight where the walker stands, then steps that leave the new density invariant.
+    /// MALA: reweight where the walker stands, then steps that leave the new density invariant. Says whether the energy's workspace belongs to
+    /// the final positions: it does if the model can collect it from those of the two evaluations.
     fn mala<E: Energy<T>>(
         &self,
         to: &E,
         rows: &mut Moving<'_, T>,
         tally: Tally<'_>,
         scratch: &mut Scratch<T, E::Workspace>,
-    ) {
+    ) -> bool {
+        let mut collected = true;
         let (n, dim, h, clip) = (rows.u.len(), to.dim(), self.advance.h, self.kernel.clip);
         let scale = self.noise_scale();
         let u_new = &mut scratch.u[..n];
@@ -393,8 +400,9 @@ impl<T: Real> Mover<'_, T> {
             let (displacement, forward) = (&mut scratch.displacement[..n * dim], &mut scratch.forward[..n]);
             propose(y, rows.g, &scratch.noise, dim, h, scale, clip, displacement, forward);
             let (u_y, backward) = (&mut scratch.u[..n], &mut scratch.backward[..n]);
-            to.energy_and_gradient(y, u_y, g_y, &mut scratch.energy);
+            to.energy_and_gradient(y, u_y, g_y, &mut scratch.proposal_energy);
             reverse(displacement, g_y, dim, h, clip, backward);
+            scratch.refused.clear();
             for i in 0..n {
                 let log_ratio = (rows.u[i] + forward[i]) - (u_y[i] + backward[i]);
                 // A proposal where the energy is not a number is refused.
@@ -405,10 +413,16 @@ impl<T: Real> Mover<'_, T> {
                     rows.x[row.clone()].copy_from_slice(&y[row.clone()]);
                     rows.g[row.clone()].copy_from_slice(&g_y[row]);
                     rows.u[i] = u_y[i];
+                } else {
+                    scratch.refused.push(i);
                 }
             }
             *tally.tried += n as u64;
+            let Scratch { energy, proposal_energy, refused, .. } = &mut *scratch;
+            std::mem::swap(energy, proposal_energy);
+            collected &= to.take_rows(refused, proposal_energy, energy);
         }
+        collected
     }
 
     /// Algorithm 1 with the model's fused step.

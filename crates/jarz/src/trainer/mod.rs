@@ -24,10 +24,10 @@ use data_gradient::DataGradient;
 use estimates::DataTerm;
 use setup::start;
 
-/// Growth of a step that the trust region had shortened, from one iteration to the next.
-const LENGTHEN: f64 = 1.03;
-/// Safety factor on the length of a step that must be shortened.
-const MARGIN: f64 = 0.9;
+/// Share of the trust region that a step must use if it is shortened at all.
+const AT_LEAST: f64 = 0.7;
+/// Share of the trust region that a step aims at.
+const AIM: f64 = 0.85;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -267,25 +267,25 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         due
     }
 
-    /// Shortens the parameter step until the log-weights it causes spread by no more than the trust region allows. The spread is nearly
-    /// quadratic in the length of the step, and the factor of the last step, a little longer, is a good first guess.
+    /// Shortens the parameter step until the log-weights it causes spread by no more than the trust region allows, and by no less than it
+    /// must. The spread is nearly quadratic in the length of the step, and the factor of the last step is a good first guess.
     fn keep_within_trust_region(&mut self, theta: &mut [f64]) -> f64 {
         let Some(limit) = self.trust_region else { return 1.0 };
         let old = self.energy.params();
         let full: Vec<f64> = theta.iter().zip(old).map(|(t, o)| t - o).collect();
-        let mut scale = (self.last[2] * LENGTHEN).min(1.0);
+        let mut scale = self.last[2];
         for _ in 0..20 {
             for (theta, (old, full)) in theta.iter_mut().zip(old.iter().zip(&full)) {
                 *theta = old + scale * full;
             }
             self.next.set_params(theta);
             let spread = self.sampler.spread(&self.next);
-            if spread <= limit {
+            if spread <= limit && (scale == 1.0 || spread >= AT_LEAST * limit) {
                 break;
             }
-            // Also where the spread is infinite or not a number.
-            let factor = (limit / spread).sqrt() * MARGIN;
-            scale *= if factor > 0.1 { factor } else { 0.1 };
+            // Also where the spread is zero, infinite or not a number.
+            let factor = (AIM * limit / spread).sqrt();
+            scale = (scale * if factor > 0.1 { factor.min(10.0) } else { 0.1 }).min(1.0);
         }
         scale
     }
