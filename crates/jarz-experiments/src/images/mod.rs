@@ -34,11 +34,21 @@ pub struct ImagesSpec {
     pub step_ess: f64,
     /// MALA moves on each rung.
     pub moves: u32,
+    /// Cross-entropy in nats per dimension that weighted runs are asked to reach on the training images.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cross_entropy_below: Option<f64>,
 }
 
 impl Default for ImagesSpec {
     fn default() -> Self {
-        ImagesSpec { epochs: 20, noise: 0.3, walkers: 1024, step_ess: 0.9, moves: 2 }
+        ImagesSpec {
+            epochs: 20,
+            noise: 0.3,
+            walkers: 1024,
+            step_ess: 0.9,
+            moves: 2,
+            cross_entropy_below: None,
+        }
     }
 }
 
@@ -132,7 +142,7 @@ pub(crate) fn write(
         }
     }
     let verdicts: Vec<Verdict> =
-        judged.iter().filter(|j| j.weighted).flat_map(|j| criteria(j, kinds)).collect();
+        judged.iter().filter(|j| j.weighted).flat_map(|j| criteria(j, kinds, &spec)).collect();
     let table = masses(&judged, kinds);
     page::write(out, plan, kinds, &judged, &verdicts, &table)?;
     let summary = json!({
@@ -152,7 +162,7 @@ fn yes_or_no(yes: bool) -> Outcome {
 }
 
 /// What is asked of a weighted run.
-fn criteria(judged: &Judged, kinds: &Kinds) -> Vec<Verdict> {
+fn criteria(judged: &Judged, kinds: &Kinds, spec: &ImagesSpec) -> Vec<Verdict> {
     let (j, r) = (&judged.result.judgement, &judged.result);
     let mut all = Vec::new();
     let empty = Vec::new();
@@ -184,6 +194,16 @@ fn criteria(judged: &Judged, kinds: &Kinds) -> Vec<Verdict> {
         measured: format!("{:.1} %", 100.0 * r.assigned),
         outcome: yes_or_no(r.assigned >= 0.8),
     });
+    if let (Some(limit), Some(h)) = (spec.cross_entropy_below, r.cross_entropy) {
+        let per = |v: f64| v / r.dim as f64;
+        let held_out = r.held_out.map_or(f64::NAN, per);
+        all.push(Verdict {
+            claim: format!("{}: the images are learnt", judged.label),
+            asked: format!("a cross-entropy below {limit} nats per dimension on the training images"),
+            measured: format!("{:.4}; held out {held_out:.4}, {:.4} more", per(h), held_out - per(h)),
+            outcome: yes_or_no(per(h) < limit),
+        });
+    }
     all
 }
 
@@ -191,13 +211,13 @@ fn criteria(judged: &Judged, kinds: &Kinds) -> Vec<Verdict> {
 fn masses(judged: &[Judged], kinds: &Kinds) -> Table {
     let mut headers = vec!["".to_string()];
     headers.extend(kinds.names.iter().map(|n| format!("mass of {n}")));
-    headers.extend(["log Z", "nats per dimension", "held out"].map(String::from));
+    headers.extend(["log Z", "nats per dimension", "bits", "held out"].map(String::from));
     let number = |v: f64, e: Option<f64>| match e {
         Some(e) => format!("{v:.3} ± {e:.3}"),
         None => format!("{v:.3}"),
     };
     let row =
-        |label: String, masses: &Option<Vec<f64>>, errors: &Option<Vec<Option<f64>>>, rest: [String; 3]| {
+        |label: String, masses: &Option<Vec<f64>>, errors: &Option<Vec<Option<f64>>>, rest: [String; 4]| {
             let mut row = vec![label];
             for k in 0..kinds.names.len() {
                 let mass = masses.as_ref().and_then(|m| m.get(k).copied()).unwrap_or(f64::NAN);
@@ -207,13 +227,16 @@ fn masses(judged: &[Judged], kinds: &Kinds) -> Table {
             row
         };
     let dash = || "-".to_string();
-    let mut rows = vec![row("data".into(), &Some(kinds.shares.clone()), &None, [dash(), dash(), dash()])];
+    let mut rows =
+        vec![row("data".into(), &Some(kinds.shares.clone()), &None, [dash(), dash(), dash(), dash()])];
     for j in judged {
         let (e, r) = (&j.result.judgement, &j.result);
         let per = |v: f64| v / r.dim as f64;
+        let bits = |v: f64| per(v) / std::f64::consts::LN_2;
         let tracked = [
             e.log_z.map_or_else(dash, |z| number(z, e.log_z_std_error)),
             r.cross_entropy.map_or_else(dash, |h| number(per(h), r.cross_entropy_std_error.map(per))),
+            r.cross_entropy.map_or_else(dash, |h| number(bits(h), None)),
             r.held_out.map_or_else(dash, |h| number(per(h), None)),
         ];
         let errors = if j.weighted { &e.walker_masses_std_error } else { &None };
@@ -221,6 +244,7 @@ fn masses(judged: &[Judged], kinds: &Kinds) -> Table {
         let annealed = [
             number(e.log_z_annealed, e.log_z_annealed_std_error),
             number(per(r.cross_entropy_annealed), r.cross_entropy_annealed_std_error.map(per)),
+            number(bits(r.cross_entropy_annealed), None),
             number(per(r.held_out_annealed), r.held_out_annealed_std_error.map(per)),
         ];
         let label = format!("{}: model, by annealing", j.label);
