@@ -44,16 +44,16 @@ fn witnesses_leave_the_path_alone() {
     );
 }
 
-/// `Z_hat / Z` averages to one for the witnesses, whatever the optimizer does; that of the walkers that drive it falls short by far.
+/// `Z_hat / Z` averages to one for the witnesses, whatever the optimizer does, also along a running mean of the parameters; that of the walkers that drive it falls short by far.
 /// 40 runs, limit 5 standard errors of their mean: a false alarm in 10^5 (Student, 39 degrees of freedom).
 #[test]
 fn witnesses_are_free_of_the_self_interaction() {
-    for kernel in [Kernel::ula(), Kernel::mala()] {
+    for (kernel, average) in [(Kernel::ula(), None), (Kernel::mala(), None), (Kernel::ula(), Some(30.0))] {
         let runs = 40;
         let (mut of_witnesses, mut of_drivers) = (Vec::new(), Vec::new());
         for seed in 0..runs {
             let mut setup = setup(100 + seed);
-            setup.kernel = kernel;
+            (setup.kernel, setup.average) = (kernel, average);
             let e = run(setup, 400).estimates().unwrap();
             let exact = e.log_z_exact.unwrap();
             of_witnesses.push((e.log_z.unwrap().value - exact).exp());
@@ -68,8 +68,41 @@ fn witnesses_are_free_of_the_self_interaction() {
         let (witnesses, drivers) = (deviation(&of_witnesses), deviation(&of_drivers));
         println!("{:?}: witnesses {witnesses:.2}, drivers {drivers:.2} standard errors", kernel.kind);
         assert!(witnesses.abs() < 5.0, "{witnesses} standard errors");
-        assert!(drivers < -5.0, "the test has no power: {drivers}");
+        // Those are weighted for the parameters, not for their mean.
+        assert!(average.is_some() || drivers < -5.0, "the test has no power: {drivers}");
     }
+}
+
+/// The mean follows its definition, and is the model that estimates are about.
+#[test]
+fn the_model_is_the_running_mean() {
+    let mut averaged = setup(3);
+    averaged.average = Some(4.0);
+    let (mut averaged, mut plain) = (Trainer::new(averaged).unwrap(), Trainer::new(setup(3)).unwrap());
+    let mut mean = Energy::<f64>::params(plain.energy()).to_vec();
+    for _ in 0..20 {
+        averaged.step().unwrap();
+        plain.step().unwrap();
+        for (mean, theta) in mean.iter_mut().zip(Energy::<f64>::params(plain.energy())) {
+            *mean += 0.25 * (theta - *mean);
+        }
+    }
+    assert_eq!(Energy::<f64>::params(averaged.energy()), mean);
+    let exact = averaged.energy().clone();
+    assert_eq!(averaged.estimates().unwrap().log_z_exact, Some(jarz::Exact::<f64>::log_z(&exact)));
+}
+
+#[test]
+fn a_mean_needs_witnesses() {
+    for (average, witnesses, words) in [(Some(10.0), 0, "witnesses"), (Some(0.5), 800, "running mean")] {
+        let mut setup = setup(1);
+        (setup.average, setup.witnesses) = (average, witnesses);
+        let error = Trainer::new(setup).err().unwrap().to_string();
+        assert!(error.contains(words), "{error}");
+    }
+    let mut pcd = setup(1);
+    (pcd.algorithm, pcd.witnesses, pcd.average) = (Algorithm::Pcd, 0, Some(10.0));
+    assert!(Trainer::new(pcd).is_ok(), "without weights any walkers will do");
 }
 
 #[test]
