@@ -13,14 +13,13 @@ use jarz_data::{Images, Preparation, ReadOptions, digits, read_table, write_npy_
 use jarz_net::{Architecture, Base, BaseKind, NetEnergy, Saved};
 use serde_json::json;
 use std::path::Path;
-use std::time::Instant;
 
 use crate::error::BenchError;
 use crate::measure::{Comparison, Pair, median};
 use crate::network::{LAMBDA, relative, tolerances};
 use crate::peer::Peer;
 use crate::rows::Row;
-use crate::steps::{Effort, Failures, Idleness};
+use crate::steps::{Effort, Failures, Idleness, admit_each};
 use crate::work::{Ours as Steps, SEED, random};
 
 /// Name in the results.
@@ -303,26 +302,12 @@ fn admit(
     peers: &mut [&mut Peer],
     failures: &mut Failures,
 ) -> Result<Vec<bool>, BenchError> {
-    let mut checked = vec![false; peers.len()];
     if peers.is_empty() {
-        return Ok(checked);
+        return Ok(Vec::new());
     }
     let folder = tempfile::tempdir().map_err(BenchError::io("cannot make a temporary folder"))?;
     let expected = prepare(folder.path(), ours, x)?;
-    for (peer, checked) in peers.iter_mut().zip(&mut checked) {
-        let start = Instant::now();
-        match check(peer, folder.path(), ours, &expected) {
-            Ok(text) => {
-                eprintln!("  {:20} {text}, {:.0} s", peer.name, start.elapsed().as_secs_f64());
-                *checked = true;
-            }
-            Err(error) => {
-                eprintln!("  {error}");
-                failures.push(error);
-            }
-        }
-    }
-    Ok(checked)
+    Ok(admit_each(peers, failures, |peer| check(peer, folder.path(), ours, &expected)))
 }
 
 #[cfg(test)]

@@ -7,13 +7,13 @@ use rayon::prelude::*;
 use serde_json::json;
 use std::path::Path;
 use std::sync::Mutex;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::error::BenchError;
 use crate::measure::{Comparison, Pair, time_calls};
 use crate::peer::Peer;
 use crate::rows::Row;
-use crate::steps::{Effort, Failures, Idleness};
+use crate::steps::{Effort, Failures, Idleness, admit_each};
 use crate::work::random;
 
 /// Roundings err as in `check.rs`.
@@ -228,9 +228,8 @@ fn admit(
     peers: &mut [&mut Peer],
     failures: &mut Failures,
 ) -> Result<Vec<bool>, BenchError> {
-    let mut checked = vec![false; peers.len()];
     if peers.is_empty() {
-        return Ok(checked);
+        return Ok(Vec::new());
     }
     let folder = tempfile::tempdir().map_err(BenchError::io("cannot make a temporary folder"))?;
     let architecture = (shape.architecture)();
@@ -240,20 +239,7 @@ fn admit(
     write_npy_f32(folder.path().join("x.npy"), &[shape.batch, ours.energy.dim()], &ours.x)?;
     write_npy_f64(folder.path().join("weights.npy"), &[shape.batch], &ours.weights)?;
     let expected = in_peers_order(&architecture, ours.found())?;
-    for (peer, checked) in peers.iter_mut().zip(&mut checked) {
-        let start = Instant::now();
-        match check(peer, folder.path(), &architecture, &expected, shape.batch) {
-            Ok(text) => {
-                eprintln!("  {:20} {text}, {:.0} s", peer.name, start.elapsed().as_secs_f64());
-                *checked = true;
-            }
-            Err(error) => {
-                eprintln!("  {error}");
-                failures.push(error);
-            }
-        }
-    }
-    Ok(checked)
+    Ok(admit_each(peers, failures, |peer| check(peer, folder.path(), &architecture, &expected, shape.batch)))
 }
 
 /// Parameter gradients in the order in which weight files have them, layer by layer.

@@ -68,26 +68,35 @@ fn admit<T: Real>(
     peers: &mut [&mut Peer],
     failures: &mut Failures,
 ) -> Result<Vec<bool>, BenchError> {
-    let mut checked = vec![false; peers.len()];
     if peers.is_empty() {
-        return Ok(checked);
+        return Ok(Vec::new());
     }
     let folder = tempfile::tempdir().map_err(BenchError::io("cannot make a temporary folder"))?;
     let expected = prepare::<T>(folder.path(), shape)?;
-    for (peer, checked) in peers.iter_mut().zip(&mut checked) {
+    Ok(admit_each(peers, failures, |peer| check(peer, folder.path(), shape, &expected)))
+}
+
+/// Checks one peer after the other, and says which may be timed.
+pub fn admit_each(
+    peers: &mut [&mut Peer],
+    failures: &mut Failures,
+    mut check: impl FnMut(&mut Peer) -> Result<String, BenchError>,
+) -> Vec<bool> {
+    let mut admit = |peer: &mut &mut Peer| {
         let start = Instant::now();
-        match check(peer, folder.path(), shape, &expected) {
+        match check(peer) {
             Ok(text) => {
                 eprintln!("  {:20} {text}, {:.0} s", peer.name, start.elapsed().as_secs_f64());
-                *checked = true;
+                true
             }
             Err(error) => {
                 eprintln!("  {error}");
                 failures.push(error);
+                false
             }
         }
-    }
-    Ok(checked)
+    };
+    peers.iter_mut().map(&mut admit).collect()
 }
 
 /// The library's default rule, which the peers do not have: our time alone.

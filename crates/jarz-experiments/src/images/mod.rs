@@ -67,6 +67,8 @@ pub(crate) struct Kinds {
 /// What came of one variant.
 pub(crate) struct Judged {
     pub label: String,
+    /// What its walkers are: those that drive the parameters, or witnesses.
+    pub ensemble: &'static str,
     pub weighted: bool,
     pub folder: std::path::PathBuf,
     pub result: ImageEvaluation,
@@ -138,7 +140,8 @@ pub(crate) fn write(
             let label = if variant.label.is_empty() { &variant.name } else { &variant.label };
             let label = if plan.runs == 1 { label.clone() } else { format!("{label}, run {}", run + 1) };
             let (weighted, walkers) = (result.judgement.log_z.is_some(), image_walkers(&folder, &warn)?);
-            judged.push(Judged { label, weighted, folder, result, walkers });
+            let ensemble = if variant.config.walkers.witnesses > 0 { "witnesses" } else { "walkers" };
+            judged.push(Judged { label, ensemble, weighted, folder, result, walkers });
         }
     }
     let verdicts: Vec<Verdict> =
@@ -189,8 +192,7 @@ fn criteria(judged: &Judged, kinds: &Kinds, spec: &ImagesSpec) -> Vec<Verdict> {
     }
     all.push(Verdict {
         claim: format!("{}: the samples are images of the kinds", judged.label),
-        asked: "at least 80 % of the weighted walkers assigned by the classifier with probability above 0.9"
-            .into(),
+        asked: "at least 80 % of their weight assigned by the classifier with probability above 0.9".into(),
         measured: format!("{:.1} %", 100.0 * r.assigned),
         outcome: yes_or_no(r.assigned >= 0.8),
     });
@@ -240,7 +242,7 @@ fn masses(judged: &[Judged], kinds: &Kinds) -> Table {
             r.held_out.map_or_else(dash, |h| number(per(h), None)),
         ];
         let errors = if j.weighted { &e.walker_masses_std_error } else { &None };
-        rows.push(row(format!("{}: walkers", j.label), &e.walker_masses, errors, tracked));
+        rows.push(row(format!("{}: {}", j.label, j.ensemble), &e.walker_masses, errors, tracked));
         let annealed = [
             number(e.log_z_annealed, e.log_z_annealed_std_error),
             number(per(r.cross_entropy_annealed), r.cross_entropy_annealed_std_error.map(per)),

@@ -55,7 +55,7 @@ pub(super) fn write(
             grid = grid.weights(&j.walkers.weights)?.weight_captions();
         }
         grid.save(&figures, &format!("walkers-{}", i + 1))?;
-        report = report.images(format!("{}: walkers as they come", j.label), &grid)?;
+        report = report.images(format!("{}: {} as they come", j.label, j.ensemble), &grid)?;
     }
     report = resampling(report, &figures, kinds, judged)?;
     let curves = curves::training(judged)?;

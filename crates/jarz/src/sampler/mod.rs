@@ -4,6 +4,7 @@
 //! and update the weights of all. What the parameters do in between is up to the caller:
 //! a trainer learns them, a test or an annealing prescribes them.
 
+mod fused;
 mod moves;
 
 use crate::data::Dataset;

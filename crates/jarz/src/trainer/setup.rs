@@ -41,8 +41,8 @@ pub struct Setup<T, E> {
     /// Walkers beside these that are weighted along the same path of parameters but have no part in its direction: their `log Z`
     /// and masses are free of the self-interaction, for any model and optimizer. They need no parameter gradients.
     pub witnesses: usize,
-    /// Memory in iterations of a running mean of the parameters, if one is wanted: the model is then the one at the mean, which is better than
-    /// a single point of a noisy path, and the witnesses follow it. Walkers with weights need witnesses for it.
+    /// Memory in iterations of a running mean of the parameters, if one is wanted: the model is then the one at the mean, which
+    /// moves smoothly, and the witnesses follow it. Walkers with weights need witnesses for it.
     pub average: Option<f64>,
     /// Walkers that move per iteration (Algorithm 2); all if `None`.
     pub batch: Option<usize>,
