@@ -274,6 +274,17 @@ impl Architecture {
         self.visit(|_| {})
     }
 
+    /// Numbers that all layers together make of one input: what a pass has to keep.
+    pub fn activations(&self) -> Result<usize, Error> {
+        let mut numbers = 0;
+        self.visit(|visit| {
+            if let Visit::Layer { to, .. } = visit {
+                numbers += to.numbers();
+            }
+        })?;
+        Ok(numbers)
+    }
+
     /// All layers with parameters.
     pub fn weights(&self) -> Result<Vec<Weights>, Error> {
         let (mut all, mut first, mut flattened) = (Vec::<Weights>::new(), 0, None);

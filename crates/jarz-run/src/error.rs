@@ -29,6 +29,9 @@ pub enum RunError {
     /// Training failed.
     #[error(transparent)]
     Training(#[from] jarz::Error),
+    /// An engine other than the processor failed, or cannot do what is asked.
+    #[error("{0}")]
+    Engine(Box<dyn std::error::Error + Send + Sync>),
     /// Annealing to the trained model failed or was stopped.
     #[error(transparent)]
     Annealing(#[from] jarz::annealing::AnnealingError),

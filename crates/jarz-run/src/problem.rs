@@ -49,6 +49,15 @@ fn with_scalar<T: Scalar, J: Job>(config: &Config, job: J) -> Result<J::Output, 
     }
 }
 
+/// The setup of a configuration whose model is a network, in single precision.
+pub fn network_setup(config: &Config) -> Result<Setup<f32, NetEnergy<f32>>, RunError> {
+    let (ModelConfig::Network(network), Precision::F32) = (&config.model, config.precision) else {
+        return Err(RunError::Impossible("this takes a network in single precision".into()));
+    };
+    let (energy, data) = network_and_data(config, network)?;
+    setup(config, energy, data, None)
+}
+
 /// The data, and its entropy where the truth is known.
 fn data_and_truth<T: Scalar>(config: &Config) -> Result<(Dataset<T>, Option<f64>), RunError> {
     let (data, teacher) = load_data::<T>(config)?;

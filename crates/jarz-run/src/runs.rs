@@ -5,7 +5,7 @@ use crate::error::RunError;
 use crate::folder::{RunFolder, is_run, read_config};
 use crate::problem::{check_unchanged, resolve};
 use crate::summary::{RunsSummary, Summary, read_summary};
-use crate::train::{Session, resume, train};
+use crate::train::{Engine, Session, resume_on, train_on};
 use jarz::{Observer, StopReason};
 use std::path::Path;
 
@@ -21,6 +21,17 @@ pub struct Many<'a> {
 
 /// Starts `config.run.runs` runs in a new folder.
 pub fn train_runs(
+    config: Config,
+    folder: &Path,
+    force: bool,
+    many: Many<'_>,
+) -> Result<RunsSummary, RunError> {
+    train_runs_on(None, config, folder, force, many)
+}
+
+/// Starts `config.run.runs` runs in a new folder, on an engine or the processor.
+pub fn train_runs_on(
+    engine: Option<&dyn Engine>,
     mut config: Config,
     folder: &Path,
     force: bool,
@@ -28,22 +39,40 @@ pub fn train_runs(
 ) -> Result<RunsSummary, RunError> {
     config.check()?;
     resolve(&mut config)?;
+    if let Some(engine) = engine {
+        engine.check(&config)?;
+    }
     let folder = RunFolder::create(folder, force)?;
     folder.write_config(&config)?;
-    go(&config, &folder, many)
+    go(engine, &config, &folder, many)
 }
 
 /// Goes on with repeated runs.
 pub fn resume_runs(folder: &Path, threads: Option<usize>, many: Many<'_>) -> Result<RunsSummary, RunError> {
+    resume_runs_on(None, folder, threads, many)
+}
+
+/// Goes on with repeated runs, on an engine or the processor.
+pub fn resume_runs_on(
+    engine: Option<&dyn Engine>,
+    folder: &Path,
+    threads: Option<usize>,
+    many: Many<'_>,
+) -> Result<RunsSummary, RunError> {
     let mut config = read_config(folder)?;
     check_unchanged(&config)?;
     if let Some(threads) = threads {
         config.run.threads = threads;
     }
-    go(&config, &RunFolder::open(folder)?, many)
+    go(engine, &config, &RunFolder::open(folder)?, many)
 }
 
-fn go(config: &Config, folder: &RunFolder, many: Many<'_>) -> Result<RunsSummary, RunError> {
+fn go(
+    engine: Option<&dyn Engine>,
+    config: &Config,
+    folder: &RunFolder,
+    many: Many<'_>,
+) -> Result<RunsSummary, RunError> {
     let mut done: Vec<Summary> = Vec::new();
     for run in 1..=config.run.runs {
         let place = folder.file("runs").join(format!("run-{run:02}"));
@@ -60,8 +89,8 @@ fn go(config: &Config, folder: &RunFolder, many: Many<'_>) -> Result<RunsSummary
                 let session =
                     Session { observer: &mut *observer, stop: many.stop, warn: many.warn, classifier: None };
                 match is_run(&place) {
-                    true => resume(&place, None, Some(config.run.threads), session)?,
-                    false => train(one, &place, true, session)?,
+                    true => resume_on(engine, &place, None, Some(config.run.threads), session)?,
+                    false => train_on(engine, one, &place, true, session)?,
                 }
             }
         };

@@ -39,10 +39,10 @@ pub use optimizer::{Optimizer, Rule};
 pub use random::{Purpose, Random};
 pub use real::{Real, WalkerIds};
 pub use resampling::{Scheme, Thresholds, Trigger};
-pub use run::{Checkpoints, Loop, Observer, StopReason};
+pub use run::{Checkpoints, Loop, Observer, StopReason, Training};
 pub use sampler::{Advance, Advanced, Sampler, SelfInteraction, Weighting};
 pub use schedule::{Schedule, Shape};
-pub use trainer::{Setup, State, StepInfo, Trainer};
+pub use trainer::{Setup, State, StepInfo, Trainer, Witnesses};
 pub use walkers::Walkers;
 
 /// The example in the README is compiled and run with the documentation tests.

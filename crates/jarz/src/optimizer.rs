@@ -72,6 +72,21 @@ impl Optimizer {
         &self.rates
     }
 
+    /// The update rule.
+    pub fn rule(&self) -> Rule {
+        self.rule
+    }
+
+    /// The factor on all rates.
+    pub fn schedule(&self) -> Schedule {
+        self.schedule
+    }
+
+    /// The limit on the norm of the direction.
+    pub fn clip(&self) -> Option<f64> {
+        self.clip
+    }
+
     /// Factor on all rates over the iterations.
     pub fn with_schedule(mut self, schedule: Schedule) -> Self {
         self.schedule = schedule;

@@ -1,11 +1,14 @@
 //! The loop around the trainer: logging, checkpoints and stopping, each a part of its own.
 
+use crate::algorithm::Algorithm;
 use crate::classes::Classes;
 use crate::energy::Energy;
 use crate::error::Error;
 use crate::estimate::Estimates;
 use crate::real::Real;
 use crate::trainer::{State, StepInfo, Trainer};
+use crate::walkers::Walkers;
+use std::borrow::Cow;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,53 @@ pub trait Checkpoints<T> {
     fn save(&mut self, state: &State<T>) -> Result<(), String>;
 }
 
+/// Something that trains a model step by step: a [`Trainer`], or one whose walkers are somewhere else.
+pub trait Training<T: Real> {
+    /// Iterations done.
+    fn iteration(&self) -> u64;
+    /// The algorithm.
+    fn algorithm(&self) -> Algorithm;
+    /// Whether the leave-one-out correction is at work.
+    fn leaves_one_out(&self) -> bool;
+    /// One iteration.
+    fn step(&mut self) -> Result<StepInfo, Error>;
+    /// Estimates at the present state.
+    fn estimates(&mut self) -> Result<Estimates, Error>;
+    /// The walkers that estimates and samples come from.
+    fn walkers(&self) -> Result<Cow<'_, Walkers<T>>, Error>;
+    /// A copy of the complete state.
+    fn state(&self) -> Result<State<T>, Error>;
+    /// Goes back to a state of a run with the same setup.
+    fn restore(&mut self, state: State<T>) -> Result<(), Error>;
+}
+
+impl<T: Real, E: Energy<T>> Training<T> for Trainer<T, E> {
+    fn iteration(&self) -> u64 {
+        Trainer::iteration(self)
+    }
+    fn algorithm(&self) -> Algorithm {
+        Trainer::algorithm(self)
+    }
+    fn leaves_one_out(&self) -> bool {
+        Trainer::leaves_one_out(self)
+    }
+    fn step(&mut self) -> Result<StepInfo, Error> {
+        Trainer::step(self)
+    }
+    fn estimates(&mut self) -> Result<Estimates, Error> {
+        Trainer::estimates(self)
+    }
+    fn walkers(&self) -> Result<Cow<'_, Walkers<T>>, Error> {
+        Ok(Cow::Borrowed(Trainer::walkers(self)))
+    }
+    fn state(&self) -> Result<State<T>, Error> {
+        Ok(Trainer::state(self))
+    }
+    fn restore(&mut self, state: State<T>) -> Result<(), Error> {
+        Trainer::restore(self, state)
+    }
+}
+
 /// How long to run and who is told.
 pub struct Loop<'a, T> {
     /// Iterations in all, those already done included.
@@ -62,10 +112,10 @@ pub struct Loop<'a, T> {
 
 impl<T: Real> Loop<'_, T> {
     /// Estimates at the present state, with the masses of the kinds.
-    pub fn estimates<E: Energy<T>>(&self, trainer: &mut Trainer<T, E>) -> Result<Estimates, Error> {
+    pub fn estimates(&self, trainer: &mut (impl Training<T> + ?Sized)) -> Result<Estimates, Error> {
         let mut estimates = trainer.estimates()?;
         if let Some(classes) = &self.classes {
-            let mut masses = classes.masses(trainer.walkers());
+            let mut masses = classes.masses(&*trainer.walkers()?);
             if !trainer.algorithm().is_weighted() {
                 masses.iter_mut().for_each(|mass| mass.std_error = None);
             }
@@ -75,7 +125,7 @@ impl<T: Real> Loop<'_, T> {
     }
 
     /// Runs until done or stopped; keeps a last checkpoint either way.
-    pub fn run<E: Energy<T>>(&mut self, trainer: &mut Trainer<T, E>) -> Result<StopReason, Error> {
+    pub fn run(&mut self, trainer: &mut (impl Training<T> + ?Sized)) -> Result<StopReason, Error> {
         loop {
             let k = trainer.iteration();
             let done = k >= self.iterations;
@@ -89,7 +139,7 @@ impl<T: Real> Loop<'_, T> {
             if let Some(checkpoints) = &mut self.checkpoints
                 && (done || stopped || checkpoints.due(k))
             {
-                checkpoints.save(&trainer.state()).map_err(Error::Part)?;
+                checkpoints.save(&trainer.state()?).map_err(Error::Part)?;
             }
             if done {
                 return Ok(StopReason::Finished);

@@ -97,13 +97,13 @@ impl<T: Real> Walkers<T> {
     }
 
     /// Normalised weights of the walkers in line.
-    pub(crate) fn weights_in_line(&self) -> Vec<f64> {
+    pub fn weights_in_line(&self) -> Vec<f64> {
         let p = normalise(&self.log_weights);
         self.line.iter().map(|&i| p[i as usize]).collect()
     }
 
     /// Whether every walker stands in line once.
-    pub(crate) fn is_lined_up(&self) -> bool {
+    pub fn is_lined_up(&self) -> bool {
         let mut seen = vec![false; self.len()];
         let fresh = |&i: &u64| seen.get_mut(i as usize).is_some_and(|s| !std::mem::replace(s, true));
         self.line.len() == self.len() && self.line.iter().all(fresh)
@@ -111,7 +111,7 @@ impl<T: Real> Walkers<T> {
 
     /// Replaces the walkers by descendants of those at the given places in line, ascending. Survivors stay where they are in memory; further
     /// descendants overwrite the dead there, and follow their siblings in line. Returns the copies made, `(from, to)`.
-    pub(crate) fn descend(&mut self, ancestors: &[u64], caches: bool) -> Vec<(u64, u64)> {
+    pub fn descend(&mut self, ancestors: &[u64], caches: bool) -> Vec<(u64, u64)> {
         let mut pairs = replacements(ancestors);
         for (from, to) in &mut pairs {
             (*from, *to) = (self.line[*from as usize], self.line[*to as usize]);

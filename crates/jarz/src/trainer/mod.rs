@@ -4,8 +4,10 @@ mod average;
 mod data_gradient;
 mod estimates;
 mod setup;
+mod trust;
 
-pub use setup::Setup;
+pub use setup::{Setup, Witnesses};
+pub use trust::within_trust_region;
 
 use crate::algorithm::{Algorithm, SelfInteractionRule};
 use crate::data::Dataset;
@@ -15,7 +17,6 @@ use crate::kernel::StepSize;
 use crate::leave_one_out::Memory;
 use crate::optimizer::Optimizer;
 use crate::parallel::Layout;
-use crate::random::Random;
 use crate::real::Real;
 use crate::resampling::{Scheme, Trigger};
 use crate::sampler::{Advance, Sampler, SelfInteraction};
@@ -24,12 +25,6 @@ use crate::weights::WeightSums;
 use average::Average;
 use data_gradient::DataGradient;
 use estimates::DataTerm;
-use setup::start;
-
-/// Share of the trust region that a step must use if it is shortened at all.
-const AT_LEAST: f64 = 0.7;
-/// Share of the trust region that a step aims at.
-const AIM: f64 = 0.85;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -112,48 +107,13 @@ struct Buffers {
 impl<T: Real, E: Energy<T>> Trainer<T, E> {
     /// Checks that the parts fit, draws the initial walkers and evaluates them.
     pub fn new(setup: Setup<T, E>) -> Result<Self, Error> {
-        let (witnesses, average) = (setup.witnesses()?, setup.average()?);
+        setup.check()?;
+        let (witnesses, average, walkers) = (setup.witnesses()?, setup.average()?, setup.initial_walkers()?);
         let Setup { energy, data, algorithm, optimizer, .. } = setup;
-        let (dim, params) = (energy.dim(), energy.params().len());
-        let complain = |text: String| Err(Error::Setup(text));
-        if data.dim() != dim {
-            return complain(format!("the data has {} dimensions but the model has {dim}", data.dim()));
-        }
-        let rates = optimizer.rates();
-        if rates.len() != params {
-            return complain(format!("{} learning rates for {params} parameters", rates.len()));
-        }
-        if let Some(m) = setup.data_batch
-            && (m == 0 || m > data.len())
-        {
-            return complain(format!("a data batch of {m} does not fit {} data points", data.len()));
-        }
-        let h = setup.step_size.initial();
-        if !(h >= 0.0 && h.is_finite()) {
-            return complain(format!("the kernel's time step must be a positive number, not {h}"));
-        }
-        if let Some(limit) = setup.trust_region
-            && !(limit > 0.0 && limit.is_finite())
-        {
-            return complain(format!("the trust region must be positive, not {limit}"));
-        }
-        let weights_need_gradients = algorithm == Algorithm::JarzynskiContinuous;
-        let asked = setup.self_interaction == Some(SelfInteractionRule::LeaveOneOut);
-        if energy.per_walker().is_none() && (weights_need_gradients || asked) {
-            let what = if asked { "leave-one-out" } else { "continuous-time weights" };
-            return complain(format!(
-                "{what} needs parameter gradients of single walkers, which this energy does not offer"
-            ));
-        }
         let leave_one_out = algorithm == Algorithm::Jarzynski
             && energy.per_walker().is_some()
             && setup.self_interaction != Some(SelfInteractionRule::None);
-        let trained: Vec<bool> = rates.iter().map(|r| *r != 0.0).collect();
-        let random = Random::new(setup.seed);
-        let walkers = match setup.initial {
-            Some((positions, log_z)) => Walkers::new(dim, positions, log_z),
-            None => start(&energy, &data, algorithm, setup.walkers, setup.start, &random)?,
-        };
+        let trained: Vec<bool> = optimizer.rates().iter().map(|r| *r != 0.0).collect();
         let (kernel, scheme) = (setup.kernel, setup.scheme);
         let sampler = Sampler::new(walkers, &energy, kernel, scheme, setup.batch, setup.seed, setup.threads)?;
         let data_gradient = DataGradient::new(&energy, &data, setup.data_batch);
@@ -281,27 +241,19 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         due
     }
 
-    /// Shortens the parameter step until the log-weights it causes spread by no more than the trust region allows, and by no less than it
-    /// must. The spread is nearly quadratic in the length of the step, and the factor of the last step is a good first guess.
+    /// Shortens the parameter step until the log-weights it causes spread by no more than the trust region allows.
     fn keep_within_trust_region(&mut self, theta: &mut [f64]) -> f64 {
         let Some(limit) = self.trust_region else { return 1.0 };
         let old = self.energy.params();
         let full: Vec<f64> = theta.iter().zip(old).map(|(t, o)| t - o).collect();
-        let mut scale = self.last[2];
-        for _ in 0..20 {
+        let (next, sampler) = (&mut self.next, &self.sampler);
+        within_trust_region(limit, self.last[2], |scale| {
             for (theta, (old, full)) in theta.iter_mut().zip(old.iter().zip(&full)) {
                 *theta = old + scale * full;
             }
-            self.next.set_params(theta);
-            let spread = self.sampler.spread(&self.next);
-            if spread <= limit && (scale == 1.0 || spread >= AT_LEAST * limit) {
-                break;
-            }
-            // Also where the spread is zero, infinite or not a number.
-            let factor = (AIM * limit / spread).sqrt();
-            scale = (scale * if factor > 0.1 { factor.min(10.0) } else { 0.1 }).min(1.0);
-        }
-        scale
+            next.set_params(theta);
+            sampler.spread(next)
+        })
     }
 
     fn norm(&self, direction: &[f64]) -> f64 {

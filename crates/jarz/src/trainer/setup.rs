@@ -109,6 +109,29 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
 
     /// The witnesses, sampled from the initial model with random numbers of their own.
     pub(super) fn witnesses(&self) -> Result<Option<Sampler<T, E>>, Error> {
+        let Some(Witnesses { walkers, batch, seed }) = self.initial_witnesses()? else { return Ok(None) };
+        let (kernel, scheme) = (self.kernel, self.scheme);
+        let sampler = Sampler::new(walkers, &self.energy, kernel, scheme, batch, seed, self.threads)?;
+        Ok(Some(sampler.without_param_gradient()))
+    }
+
+    /// The initial walkers: those that were given, or as the algorithm wants them.
+    pub fn initial_walkers(&self) -> Result<Walkers<T>, Error> {
+        match &self.initial {
+            Some((positions, log_z)) => Ok(Walkers::new(self.energy.dim(), positions.clone(), *log_z)),
+            None => start(
+                &self.energy,
+                &self.data,
+                self.algorithm,
+                self.walkers,
+                self.start,
+                &Random::new(self.seed),
+            ),
+        }
+    }
+
+    /// The witnesses at the start, if there are to be any.
+    pub fn initial_witnesses(&self) -> Result<Option<Witnesses<T>>, Error> {
         if self.witnesses == 0 {
             return Ok(None);
         }
@@ -128,15 +151,60 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         let walkers = start(energy, &self.data, self.algorithm, count, self.start, &random)?;
         // The same share of them moves as of the others.
         let batch = self.batch.map(|b| (b as f64 / self.walkers as f64 * count as f64).ceil() as usize);
-        let (kernel, scheme, seed) = (self.kernel, self.scheme, random.seed());
-        let sampler = Sampler::new(walkers, energy, kernel, scheme, batch, seed, self.threads)?;
-        Ok(Some(sampler.without_param_gradient()))
+        Ok(Some(Witnesses { walkers, batch, seed: random.seed() }))
     }
+
+    /// Whether the parts fit together.
+    pub fn check(&self) -> Result<(), Error> {
+        let (dim, params) = (self.energy.dim(), self.energy.params().len());
+        let complain = |text: String| Err(Error::Setup(text));
+        if self.data.dim() != dim {
+            return complain(format!("the data has {} dimensions but the model has {dim}", self.data.dim()));
+        }
+        let rates = self.optimizer.rates();
+        if rates.len() != params {
+            return complain(format!("{} learning rates for {params} parameters", rates.len()));
+        }
+        if let Some(m) = self.data_batch
+            && (m == 0 || m > self.data.len())
+        {
+            return complain(format!("a data batch of {m} does not fit {} data points", self.data.len()));
+        }
+        let h = self.step_size.initial();
+        if !(h >= 0.0 && h.is_finite()) {
+            return complain(format!("the kernel's time step must be a positive number, not {h}"));
+        }
+        if let Some(limit) = self.trust_region
+            && !(limit > 0.0 && limit.is_finite())
+        {
+            return complain(format!("the trust region must be positive, not {limit}"));
+        }
+        let weights_need_gradients = self.algorithm == Algorithm::JarzynskiContinuous;
+        let asked = self.self_interaction == Some(SelfInteractionRule::LeaveOneOut);
+        if self.energy.per_walker().is_none() && (weights_need_gradients || asked) {
+            let what = if asked { "leave-one-out" } else { "continuous-time weights" };
+            return complain(format!(
+                "{what} needs parameter gradients of single walkers, which this energy does not offer"
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// Walkers that judge a model without driving it, at the start of a run.
+#[derive(Clone, Debug)]
+pub struct Witnesses<T> {
+    /// They, equally weighted.
+    pub walkers: Walkers<T>,
+    /// How many of them move at a time; all if `None`.
+    pub batch: Option<usize>,
+    /// Seed of their random numbers.
+    pub seed: u64,
 }
 
 /// Initial walkers of an algorithm: exact samples of the model, or data points (all of them if the numbers
 /// agree, random ones otherwise).
-pub(super) fn start<T: Real, E: Energy<T>>(
+fn start<T: Real, E: Energy<T>>(
     energy: &E,
     data: &Dataset<T>,
     algorithm: Algorithm,

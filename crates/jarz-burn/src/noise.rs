@@ -1,0 +1,54 @@
+//! Random numbers of the walkers' moves.
+
+use crate::transfer;
+use burn_tensor::{Device, Distribution, Tensor};
+use jarz::{Purpose, Random, Real, WalkerIds};
+
+/// Where the random numbers of moves come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Noise {
+    /// The device's own generator, seeded for every step from the run's seed.
+    #[default]
+    Device,
+    /// The processor: the very numbers a run without a device has, sent over for every step.
+    Host,
+}
+
+/// Random numbers of one ensemble.
+#[derive(Clone)]
+pub(crate) struct Source {
+    pub random: Random,
+    pub kind: Noise,
+    pub device: Device,
+}
+
+impl Source {
+    /// Standard normals for the walkers `ids` (`rows` of them) in kernel step `step`.
+    pub fn normals(&self, step: u64, ids: WalkerIds<'_>, rows: usize, dim: usize) -> Tensor<2> {
+        if self.kind == Noise::Device {
+            self.seed(step, ids, Purpose::Noise);
+            return Tensor::random([rows, dim], Distribution::Normal(0.0, 1.0), &self.device);
+        }
+        let stride = f32::noise_stride(dim);
+        let mut padded = vec![0.0f32; rows * stride];
+        self.random.normal_rows(step, Purpose::Noise, ids, dim, &mut padded);
+        let values: Vec<f32> = padded.chunks_exact(stride).flat_map(|row| &row[..dim]).copied().collect();
+        transfer::rows(values, dim, &self.device)
+    }
+
+    /// Logarithms of uniforms in (0, 1), for the Metropolis tests of step `step`.
+    pub fn log_uniforms(&self, step: u64, ids: WalkerIds<'_>, rows: usize) -> Tensor<1> {
+        if self.kind == Noise::Device {
+            self.seed(step, ids, Purpose::Accept);
+            return Tensor::random([rows], Distribution::Uniform(0.0, 1.0), &self.device).log();
+        }
+        let log = |i| self.random.uniform(step, ids.get(i), Purpose::Accept).ln() as f32;
+        transfer::vector((0..rows).map(log), &self.device)
+    }
+
+    /// Seeds the device's generator from the address of the first number that is wanted.
+    fn seed(&self, step: u64, ids: WalkerIds<'_>, purpose: Purpose) {
+        let words = self.random.words(step, ids.get(0), purpose, u32::MAX);
+        self.device.seed(u64::from(words[0]) | u64::from(words[1]) << 32);
+    }
+}

@@ -1,0 +1,42 @@
+//! Numbers on their way to the device and back.
+
+use burn_tensor::{Device, Int, Tensor, TensorData};
+
+/// What can go wrong in the middle of an iteration.
+#[derive(Debug)]
+pub(crate) enum Trouble {
+    /// The device does not answer.
+    Device(String),
+    /// Energy or weight of this walker is not finite.
+    Diverged(u64),
+}
+
+/// A vector on the device.
+pub(crate) fn vector(values: impl Iterator<Item = f32>, device: &Device) -> Tensor<1> {
+    let values: Vec<f32> = values.collect();
+    let count = values.len();
+    Tensor::from_data(TensorData::new(values, [count]), device)
+}
+
+/// Rows on the device.
+pub(crate) fn rows(values: Vec<f32>, dim: usize, device: &Device) -> Tensor<2> {
+    let count = values.len() / dim;
+    Tensor::from_data(TensorData::new(values, [count, dim]), device)
+}
+
+/// Places in an array on the device.
+pub(crate) fn indices(places: impl Iterator<Item = u64>, device: &Device) -> Tensor<1, Int> {
+    let places: Vec<i32> = places.map(|place| place as i32).collect();
+    let count = places.len();
+    Tensor::from_data(TensorData::new(places, [count]), device)
+}
+
+/// All numbers of a tensor.
+pub(crate) fn singles<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, Trouble> {
+    tensor.try_into_vec_as::<f32>().map_err(|e| Trouble::Device(e.to_string()))
+}
+
+/// The same in double precision.
+pub(crate) fn numbers<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f64>, Trouble> {
+    Ok(singles(tensor)?.into_iter().map(f64::from).collect())
+}
