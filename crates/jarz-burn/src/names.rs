@@ -149,6 +149,16 @@ pub enum Found {
     NotCompiled(Api),
 }
 
+/// Where the random numbers of moves come from.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Noise {
+    /// The device's own generator, seeded for every step from the run's seed.
+    #[default]
+    Device,
+    /// The processor: the very numbers a run without a device has, sent over for every step.
+    Host,
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

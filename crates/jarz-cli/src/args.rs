@@ -35,6 +35,8 @@ pub enum Command {
     Watch(WatchArgs),
     /// Show the page of a run in a browser, live, on this machine only
     Serve(ServeArgs),
+    /// List the devices that can train besides the processor, and how to get others
+    Devices,
     /// Get data sets known by name, and see which are there
     Data(DataArgs),
     /// Run an experiment of the paper ('jarz reproduce list' names them), or all
@@ -65,9 +67,31 @@ pub struct TrainArgs {
     /// Write event files for TensorBoard as well
     #[arg(long)]
     pub tensorboard: bool,
+    #[command(flatten)]
+    pub device: DeviceArgs,
     /// Overwrite an existing run
     #[arg(long)]
     pub force: bool,
+}
+
+/// Where to train.
+#[derive(Debug, ClapArgs)]
+pub struct DeviceArgs {
+    /// Train on a device that 'jarz devices' lists [default: the processor]
+    #[arg(long, value_name = "NAME")]
+    pub device: Option<String>,
+    /// Where the random numbers of moves on a device come from; those of the host are the processor's, and slower
+    #[arg(long, value_enum, default_value_t = NoiseArg::Device, requires = "device")]
+    pub noise: NoiseArg,
+}
+
+/// Sources of random numbers.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum NoiseArg {
+    /// The device's own generator
+    Device,
+    /// The processor's, the same as without a device
+    Host,
 }
 
 #[derive(Debug, ClapArgs)]
@@ -80,6 +104,8 @@ pub struct ResumeArgs {
     /// Threads; 0 means one per core
     #[arg(long, value_name = "T")]
     pub threads: Option<usize>,
+    #[command(flatten)]
+    pub device: DeviceArgs,
 }
 
 #[derive(Debug, ClapArgs)]

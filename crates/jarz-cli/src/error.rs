@@ -24,6 +24,9 @@ pub enum CliError {
     /// Of a view of runs.
     #[error(transparent)]
     View(#[from] jarz_view::ViewError),
+    /// Of a device.
+    #[error(transparent)]
+    Device(#[from] jarz_burn::Error),
     /// Of any other file.
     #[error(transparent)]
     File(#[from] jarz_run::files::FileError),

@@ -2,6 +2,7 @@
 
 mod board;
 mod data;
+mod devices;
 mod evaluate;
 mod init;
 mod report;
@@ -24,6 +25,7 @@ pub fn run(command: Command, ui: &Ui) -> Result<(), CliError> {
         Command::Sample(args) => sample::sample(args, ui),
         Command::Evaluate(args) => evaluate::evaluate(args, ui),
         Command::Data(args) => data::data(args, ui),
+        Command::Devices => devices::devices(ui),
         Command::Init(args) => init::init(args, ui),
         Command::Reproduce(args) => reproduce::reproduce(args, ui),
         Command::Report(args) => report::report(args, ui),

@@ -1,11 +1,12 @@
 //! `jarz train` and `jarz resume`.
 
 use super::print_json;
-use crate::args::{ResumeArgs, TrainArgs};
+use crate::args::{DeviceArgs, NoiseArg, ResumeArgs, TrainArgs};
 use crate::error::CliError;
 use crate::figures;
 use crate::ui::{Ui, stopped};
-use jarz_run::{Config, Many, RunsSummary, Session, Summary};
+use jarz_burn::Noise;
+use jarz_run::{Config, Engine, Many, RunsSummary, Session, Summary};
 use jarz_view::plus_minus;
 use std::path::{Path, PathBuf};
 
@@ -22,16 +23,18 @@ pub fn train(args: TrainArgs, ui: &Ui) -> Result<(), CliError> {
     let stem = args.config.file_stem().unwrap_or_default();
     let out = args.out.unwrap_or_else(|| PathBuf::from("runs").join(stem));
     let iterations = config.run.iterations;
+    let engine = engine(&args.device)?;
+    let engine = engine.as_deref();
     ui.say(&format!("training in '{}'", out.display()));
     if config.run.runs > 1 {
         let make = |run: usize| observer(ui, run, iterations);
         let many = Many { observer: &make, stop: &stopped, warn: &|text| ui.warn(text) };
-        return finish_runs(&out, jarz_run::train_runs(config, &out, args.force, many), ui);
+        return finish_runs(&out, jarz_run::train_runs_on(engine, config, &out, args.force, many), ui);
     }
     let mut progress = ui.progress("training", 0, iterations);
     let session =
         Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text), classifier: None };
-    let summary = jarz_run::train(config, &out, args.force, session);
+    let summary = jarz_run::train_on(engine, config, &out, args.force, session);
     drop(progress);
     finish(&out, summary, ui)
 }
@@ -47,20 +50,32 @@ pub fn resume(args: ResumeArgs, ui: &Ui) -> Result<(), CliError> {
     }
     let config = jarz_run::read_config(&args.dir)?;
     let iterations = args.iterations.unwrap_or(config.run.iterations);
+    let engine = engine(&args.device)?;
+    let engine = engine.as_deref();
     if config.run.runs > 1 {
         if args.iterations.is_some() {
             return Err(CliError::Message("--iterations extends single runs only".into()));
         }
         let make = |run: usize| observer(ui, run, iterations);
         let many = Many { observer: &make, stop: &stopped, warn: &|text| ui.warn(text) };
-        return finish_runs(&args.dir, jarz_run::resume_runs(&args.dir, args.threads, many), ui);
+        return finish_runs(&args.dir, jarz_run::resume_runs_on(engine, &args.dir, args.threads, many), ui);
     }
     let mut progress = ui.progress("resuming", 0, iterations);
     let session =
         Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text), classifier: None };
-    let summary = jarz_run::resume(&args.dir, args.iterations, args.threads, session);
+    let summary = jarz_run::resume_on(engine, &args.dir, args.iterations, args.threads, session);
     drop(progress);
     finish(&args.dir, summary, ui)
+}
+
+/// The device that was asked for, if one was.
+fn engine(args: &DeviceArgs) -> Result<Option<Box<dyn Engine>>, CliError> {
+    let Some(name) = &args.device else { return Ok(None) };
+    let noise = match args.noise {
+        NoiseArg::Device => Noise::Device,
+        NoiseArg::Host => Noise::Host,
+    };
+    Ok(Some(jarz_burn::engine(name.parse()?, noise)?))
 }
 
 fn observer(ui: &Ui, run: usize, iterations: u64) -> Box<dyn jarz::Observer> {

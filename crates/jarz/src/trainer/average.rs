@@ -16,17 +16,12 @@ pub(super) struct Average<E> {
 }
 
 impl<E> Average<E> {
-    /// Begins at the parameters of `energy`, with a memory of `iterations`.
-    pub(super) fn new<T: Real>(energy: &E, iterations: f64) -> Self
+    /// Begins at the parameters of `energy`; new ones join with a share of `gain`.
+    pub(super) fn new<T: Real>(energy: &E, gain: f64) -> Self
     where
         E: Energy<T>,
     {
-        Average {
-            now: energy.clone(),
-            next: energy.clone(),
-            gain: 1.0 / iterations,
-            theta: energy.params().to_vec(),
-        }
+        Average { now: energy.clone(), next: energy.clone(), gain, theta: energy.params().to_vec() }
     }
 
     /// The model at the present mean.

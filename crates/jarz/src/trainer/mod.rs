@@ -68,6 +68,27 @@ pub struct State<T> {
     pub last: [f64; 3],
 }
 
+impl<T: Real> State<T> {
+    /// Whether it can take the place of another state, and makes sense.
+    pub fn fits(&self, other: &Self) -> bool {
+        let of_walkers = |w: &Walkers<T>, s: &WeightSums| {
+            let arrays = [w.dim, w.positions.len(), w.gradients.len(), w.energies.len(), w.log_weights.len()];
+            (arrays, w.ancestors.len(), s.gradient.len())
+        };
+        let lengths = |s: &State<T>| {
+            let rest = [s.theta.len(), s.average.len(), s.moments[0].len(), s.moments[1].len()];
+            (of_walkers(&s.walkers, &s.sums), s.witnesses.as_ref().map(|(w, s)| of_walkers(w, s)), rest)
+        };
+        let strangers = |w: &Walkers<T>| w.ancestors.iter().any(|a| *a >= w.len() as u64) || !w.is_lined_up();
+        let [variance, covariance] = &self.memory;
+        variance.len() == covariance.len()
+            && [0, self.theta.len()].contains(&variance.len())
+            && lengths(self) == lengths(other)
+            && !strangers(&self.walkers)
+            && !self.witnesses.as_ref().is_some_and(|(w, _)| strangers(w))
+    }
+}
+
 /// A run in progress.
 pub struct Trainer<T: Real, E: Energy<T>> {
     energy: E,
@@ -323,24 +344,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
 
     /// Goes back to a state of a run with the same setup.
     pub fn restore(&mut self, state: State<T>) -> Result<(), Error> {
-        let here = self.state();
-        let of_walkers = |w: &Walkers<T>, s: &WeightSums| {
-            let arrays = [w.dim, w.positions.len(), w.gradients.len(), w.energies.len(), w.log_weights.len()];
-            (arrays, w.ancestors.len(), s.gradient.len())
-        };
-        let lengths = |s: &State<T>| {
-            let rest = [s.theta.len(), s.average.len(), s.moments[0].len(), s.moments[1].len()];
-            (of_walkers(&s.walkers, &s.sums), s.witnesses.as_ref().map(|(w, s)| of_walkers(w, s)), rest)
-        };
-        let strangers = |w: &Walkers<T>| w.ancestors.iter().any(|a| *a >= w.len() as u64) || !w.is_lined_up();
-        let [variance, covariance] = &state.memory;
-        let memory_fits =
-            variance.len() == covariance.len() && [0, state.theta.len()].contains(&variance.len());
-        if !memory_fits
-            || lengths(&here) != lengths(&state)
-            || strangers(&state.walkers)
-            || state.witnesses.as_ref().is_some_and(|(w, _)| strangers(w))
-        {
+        if !state.fits(&self.state()) {
             return Err(Error::Setup("the saved state belongs to a run with another setup".into()));
         }
         self.iteration = state.iteration;

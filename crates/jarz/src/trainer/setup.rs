@@ -92,6 +92,11 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
 impl<T: Real, E: Energy<T>> Setup<T, E> {
     /// The averaged model, if there is one.
     pub(super) fn average(&self) -> Result<Option<Average<E>>, Error> {
+        Ok(self.average_gain()?.map(|gain| Average::new(&self.energy, gain)))
+    }
+
+    /// Share of new parameters in their running mean, if there is to be one.
+    pub fn average_gain(&self) -> Result<Option<f64>, Error> {
         let Some(iterations) = self.average else { return Ok(None) };
         let complain = |text: String| Err(Error::Setup(text));
         if !(iterations >= 1.0 && iterations.is_finite()) {
@@ -104,7 +109,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
                 "walkers are weighted for the parameters they drive, not for their running mean: that needs witnesses".into(),
             );
         }
-        Ok(Some(Average::new(&self.energy, iterations)))
+        Ok(Some(1.0 / iterations))
     }
 
     /// The witnesses, sampled from the initial model with random numbers of their own.

@@ -1,5 +1,8 @@
 //! Numbers on their way to the device and back.
 
+use crate::burn::device::guarded;
+use crate::error::Error;
+use crate::names::Name;
 use burn_tensor::{Device, Int, Tensor, TensorData};
 
 /// What can go wrong in the middle of an iteration.
@@ -9,6 +12,45 @@ pub(crate) enum Trouble {
     Device(String),
     /// Energy or weight of this walker is not finite.
     Diverged(u64),
+    /// Parts that do not fit together.
+    Core(jarz::Error),
+}
+
+impl Trouble {
+    /// With the place and time it occurred.
+    pub fn at(self, device: Name, iteration: u64) -> jarz::Error {
+        match self {
+            Trouble::Device(reason) => {
+                jarz::Error::Part(Error::Failed { name: device.to_string(), reason }.to_string())
+            }
+            Trouble::Diverged(walker) => {
+                jarz::Error::Diverged { iteration, what: "the energy or the weight", walker }
+            }
+            Trouble::Core(e) => e,
+        }
+    }
+}
+
+impl From<jarz::Error> for Trouble {
+    fn from(e: jarz::Error) -> Self {
+        Trouble::Core(e)
+    }
+}
+
+impl From<jarz_net::Error> for Trouble {
+    fn from(e: jarz_net::Error) -> Self {
+        Trouble::Core(jarz::Error::Setup(e.to_string()))
+    }
+}
+
+/// Runs work of a device, which may panic instead of saying what is wrong.
+pub(crate) fn careful<R>(
+    device: Name,
+    iteration: u64,
+    work: impl FnOnce() -> Result<R, Trouble>,
+) -> Result<R, jarz::Error> {
+    let done = guarded(work).unwrap_or_else(|reason| Err(Trouble::Device(reason)));
+    done.map_err(|trouble| trouble.at(device, iteration))
 }
 
 /// A vector on the device.

@@ -1,9 +1,9 @@
 //! The device against [`jarz_net`] on the processor: energies and both gradients.
 
-use crate::device::open;
-use crate::energy::{DeviceEnergy, Pass};
+use crate::burn::device::open;
+use crate::burn::energy::{DeviceEnergy, Pass};
+use crate::burn::transfer::{numbers, rows, vector};
 use crate::names::Name;
-use crate::transfer::{numbers, rows, vector};
 use burn_tensor::Device;
 use jarz::{Energy, Purpose, Random};
 use jarz_net::{Architecture, Base, BaseKind, Layer, NetEnergy};

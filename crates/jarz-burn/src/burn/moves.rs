@@ -4,10 +4,10 @@
 //! `U(x) + d.c / 2 + h |c|^2 / 4 - U'(y) + d.c' / 2 - h |c'|^2 / 4 = f(x) - f'(y) + sum [d (c - x + c' - y) / 2 + h (c - c')(c + c') / 4]`:
 //! the same with all terms small, as single precision wants it.
 
-use crate::data::Rows;
-use crate::energy::{DeviceEnergy, Pass};
-use crate::network::{Deltas, Theta};
-use crate::noise::Source;
+use crate::burn::data::Rows;
+use crate::burn::energy::{DeviceEnergy, Pass};
+use crate::burn::network::{Deltas, Theta};
+use crate::burn::noise::Source;
 use burn_tensor::Tensor;
 use jarz::{Clip, Kernel, KernelKind, Purpose, WalkerIds};
 

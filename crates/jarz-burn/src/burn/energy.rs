@@ -3,8 +3,8 @@
 //! Energies of walkers are some hundreds, of which single precision keeps four digits after the point. What weights need are small
 //! differences, so only `f` and its gradient are kept, and the base's part of a difference is put together from the displacement.
 
-use crate::network::{Deltas, Network, Theta};
-use crate::transfer::rows;
+use crate::burn::network::{Deltas, Network, Theta};
+use crate::burn::transfer::rows;
 use burn_tensor::{Device, Tensor};
 use jarz_net::{Architecture, Base};
 use std::ops::Range;

@@ -1,9 +1,9 @@
 //! What the processor learns of the ensemble, and how it comes back.
 
 use super::{Ensemble, Settings};
-use crate::energy::DeviceEnergy;
-use crate::network::Theta;
-use crate::transfer::{Trouble, indices, numbers, singles, vector};
+use crate::burn::energy::DeviceEnergy;
+use crate::burn::network::Theta;
+use crate::burn::transfer::{Trouble, indices, numbers, singles, vector};
 use burn_tensor::Tensor;
 use jarz::Walkers;
 use jarz::weights::WeightSums;

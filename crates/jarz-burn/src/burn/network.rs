@@ -3,7 +3,7 @@
 //! Between layers everything is an image `[walkers, channels, height, width]`, a vector one of a single place. Parameters are one
 //! vector in the order of [`jarz_net`], so that optimizers need not know about layers.
 
-use crate::transfer::vector;
+use crate::burn::transfer::vector;
 use burn_tensor::activation::sigmoid;
 use burn_tensor::module::{avg_pool2d, conv_transpose2d, conv2d, conv2d_weight_backward};
 use burn_tensor::ops::{AvgPoolOptions, ConvOptions, ConvTransposeOptions};
@@ -84,6 +84,13 @@ impl Network {
             Affine { weight, bias }
         });
         Theta { layers: layers.collect(), flat }
+    }
+
+    /// The parameters whose vanishing makes the network vanish.
+    pub fn last_layer(&self, theta: &Theta) -> Tensor<1> {
+        let first = self.weights.last().map_or(0, |w| w.first);
+        let count = theta.flat.dims()[0] - first;
+        theta.flat.clone().narrow(0, first, count)
     }
 
     /// The network's value of every row.

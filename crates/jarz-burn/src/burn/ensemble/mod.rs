@@ -8,10 +8,10 @@ mod inspect;
 
 pub(crate) use advance::Step;
 
-use crate::energy::{DeviceEnergy, add, take, take1};
-use crate::network::Theta;
-use crate::noise::Source;
-use crate::transfer::{Trouble, indices, numbers, rows, vector};
+use crate::burn::energy::{DeviceEnergy, add, take, take1};
+use crate::burn::network::Theta;
+use crate::burn::noise::Source;
+use crate::burn::transfer::{Trouble, indices, numbers, rows, vector};
 use burn_tensor::Tensor;
 use jarz::random::Subset;
 use jarz::weights::WeightSums;

@@ -1,6 +1,6 @@
 //! Optimizers on the device: the rules of [`jarz::Optimizer`], on vectors of all parameters.
 
-use crate::transfer::vector;
+use crate::burn::transfer::vector;
 use burn_tensor::{Device, Tensor};
 use jarz::{Optimizer, Rule, Schedule};
 

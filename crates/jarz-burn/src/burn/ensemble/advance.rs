@@ -1,11 +1,11 @@
 //! How the ensemble moves: all of it, or a mini-batch.
 
 use super::{Arrived, Ensemble};
-use crate::data::Rows;
-use crate::energy::{DeviceEnergy, Pass, add, take, take1};
-use crate::moves::{Block, Moved, Mover};
-use crate::network::Theta;
-use crate::transfer::{Trouble, indices};
+use crate::burn::data::Rows;
+use crate::burn::energy::{DeviceEnergy, Pass, add, take, take1};
+use crate::burn::moves::{Block, Moved, Mover};
+use crate::burn::network::Theta;
+use crate::burn::transfer::{Trouble, indices};
 use burn_tensor::{Int, Tensor};
 use jarz::{KernelKind, Purpose, WalkerIds};
 

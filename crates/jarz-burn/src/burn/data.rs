@@ -1,6 +1,6 @@
 //! The data on the device, in the walkers' coordinates.
 
-use crate::transfer::{indices, rows};
+use crate::burn::transfer::{indices, rows};
 use burn_tensor::{Device, Tensor};
 use jarz::Dataset;
 
@@ -34,6 +34,10 @@ impl Rows {
 
     pub fn len(&self) -> usize {
         self.len
+    }
+
+    pub fn dim(&self) -> usize {
+        self.pieces.first().map_or(0, |piece| piece.dims()[1])
     }
 
     /// All rows, piece by piece.

@@ -1,18 +1,9 @@
 //! Random numbers of the walkers' moves.
 
-use crate::transfer;
+use crate::burn::transfer;
+use crate::names::Noise;
 use burn_tensor::{Device, Distribution, Tensor};
 use jarz::{Purpose, Random, Real, WalkerIds};
-
-/// Where the random numbers of moves come from.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Noise {
-    /// The device's own generator, seeded for every step from the run's seed.
-    #[default]
-    Device,
-    /// The processor: the very numbers a run without a device has, sent over for every step.
-    Host,
-}
 
 /// Random numbers of one ensemble.
 #[derive(Clone)]

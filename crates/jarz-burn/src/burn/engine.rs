@@ -1,0 +1,89 @@
+//! A device as the engine of runs.
+
+use crate::burn::device::{Opened, open};
+use crate::burn::trainer::DeviceTrainer;
+use crate::error::Error;
+use crate::names::Name;
+use crate::names::Noise;
+use jarz::{Setup, Training};
+use jarz_net::NetEnergy;
+use jarz_run::config::{AlgorithmKind, ModelConfig, Precision, SelfInteractionKind};
+use jarz_run::{Config, Engine, RunError};
+
+/// Trains on a device.
+pub struct DeviceEngine {
+    opened: Opened,
+    noise: Noise,
+}
+
+impl DeviceEngine {
+    /// Opens a device.
+    pub fn open(name: Name, noise: Noise) -> Result<Self, Error> {
+        Ok(DeviceEngine { opened: open(name)?, noise })
+    }
+
+    /// A trainer whose walkers are on the device.
+    pub fn trainer(&self, setup: Setup<f32, NetEnergy<f32>>) -> Result<DeviceTrainer, RunError> {
+        self.check_sizes(&setup)?;
+        DeviceTrainer::new(setup, &self.opened, self.noise).map_err(RunError::from)
+    }
+
+    /// Compares the largest arrays with what the device allows.
+    fn check_sizes(&self, setup: &Setup<f32, NetEnergy<f32>>) -> Result<(), Error> {
+        let Some(limit) = self.opened.largest else { return Ok(()) };
+        let dim = setup.data.dim();
+        let (walkers, fewer) =
+            (setup.walkers.max(setup.witnesses), "take fewer walkers (walkers.count, walkers.witnesses)");
+        // A mini-batch is put behind the ensemble before it takes its places.
+        let rows = walkers + setup.batch.unwrap_or(0);
+        let base = setup.energy.base().factor().len();
+        let arrays = [
+            (format!("the position of {walkers} walkers in {dim} dimensions"), rows * dim, fewer),
+            ("the covariance of the base".to_string(), base, "take model.base = \"diagonal\""),
+            ("the network".to_string(), setup.optimizer.rates().len(), "take a smaller network"),
+        ];
+        for (what, numbers, instead) in arrays {
+            let bytes = (numbers * size_of::<f32>()) as u64;
+            if bytes > limit {
+                let mib = |bytes: u64| bytes as f64 / (1u64 << 20) as f64;
+                return Err(Error::TooLarge { what, needed: mib(bytes), limit: mib(limit), instead });
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Engine for DeviceEngine {
+    fn check(&self, config: &Config) -> Result<(), RunError> {
+        let refuse = |key, value: &str, instead| {
+            Err(Error::Unsupported { key, value: format!("\"{value}\""), instead }.into())
+        };
+        match &config.model {
+            ModelConfig::Network(_) => {}
+            ModelConfig::Mixture { .. } => {
+                return refuse("model.kind", "mixture", "take a network (model.kind = \"network\")");
+            }
+            ModelConfig::Gaussian { .. } => {
+                return refuse("model.kind", "gaussian", "take a network (model.kind = \"network\")");
+            }
+        }
+        if config.precision == Precision::F64 {
+            return refuse("precision", "f64", "say precision = \"f32\" (or --set precision=f32)");
+        }
+        if config.algorithm.kind == AlgorithmKind::JarzynskiContinuous {
+            return refuse("algorithm.kind", "jarzynski-continuous", "take \"jarzynski\"");
+        }
+        if config.algorithm.self_interaction == Some(SelfInteractionKind::LeaveOneOut) {
+            return refuse(
+                "algorithm.self_interaction",
+                "leave-one-out",
+                "say \"none\", and judge by walkers.witnesses",
+            );
+        }
+        Ok(())
+    }
+
+    fn start(&self, setup: Setup<f32, NetEnergy<f32>>) -> Result<Box<dyn Training<f32>>, RunError> {
+        Ok(Box::new(self.trainer(setup)?))
+    }
+}

@@ -1,0 +1,138 @@
+//! Run folders written by a device: the same files, curves and continuation as on the processor.
+#![cfg(feature = "device")]
+
+mod common;
+
+use common::{config, engine};
+use jarz::{Observer, StepInfo};
+use jarz_burn::Noise;
+use jarz_run::{Config, Engine, RunError, Session, read_metrics};
+use std::cell::Cell;
+use std::path::Path;
+
+struct Nobody;
+
+impl Observer for Nobody {
+    fn log(&mut self, _: &jarz::Estimates) -> Result<(), String> {
+        Ok(())
+    }
+    fn step(&mut self, _: &StepInfo) -> Result<(), String> {
+        Ok(())
+    }
+}
+
+fn session<'a>(observer: &'a mut Nobody, stop: &'a dyn Fn() -> bool) -> Session<'a> {
+    Session { observer, stop, warn: &|text| panic!("{text}"), classifier: None }
+}
+
+fn train(engine: Option<&dyn Engine>, config: Config, folder: &Path) -> Result<(), RunError> {
+    jarz_run::train_on(engine, config, folder, false, session(&mut Nobody, &|| false)).map(|_| ())
+}
+
+/// Cross-entropies over the iterations, with their standard errors.
+fn curve(folder: &Path) -> Vec<(u64, f64, f64)> {
+    let rows = read_metrics(&folder.join("metrics.jsonl")).unwrap();
+    let point = |row: &jarz_run::Row| Some((row.iteration, row.cross_entropy?, row.cross_entropy_std_error?));
+    rows.iter().map(|row| point(row).unwrap()).collect()
+}
+
+/// One configuration, once here and once there with random numbers of the device's own. Initial walkers, data and mini-batches are the
+/// same, so that the curves differ by the noise of the moves alone, which makes for less than the error bars of `log Z`; ten points with
+/// 4 bars each raise a false alarm in less than one of 1500 seeds even if all of the bars were noise.
+#[test]
+fn one_configuration_gives_the_same_curve() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes = [
+        "walkers.count=512",
+        "data.batch=48",
+        "optimizer.kind=adam",
+        "optimizer.rates={all=0.003}",
+        "run.iterations=40",
+        "run.log_every=4",
+    ];
+    let (here, there) = (folder.path().join("here"), folder.path().join("there"));
+    train(None, config(&changes), &here).unwrap();
+    train(Some(&engine(Noise::Device)), config(&changes), &there).unwrap();
+    let curves = [curve(&here), curve(&there)];
+    assert_eq!(curves[0].len(), 11);
+    for (a, b) in curves[0].iter().zip(&curves[1]) {
+        println!("iteration {:>3}: {:.4} ± {:.4} here, {:.4} ± {:.4} there", a.0, a.1, a.2, b.1, b.2);
+    }
+    let learnt = curves[0][0].1 - curves[0][10].1;
+    for (a, b) in curves[0].iter().zip(&curves[1]) {
+        assert_eq!(a.0, b.0);
+        // The error of the data's mean is common to both.
+        let bar = jarz_run::read_metrics(&here.join("metrics.jsonl")).unwrap();
+        let row = bar.iter().find(|row| row.iteration == a.0).unwrap();
+        let of_log_z = row.log_z_std_error.unwrap();
+        assert!((a.1 - b.1).abs() <= 4.0 * of_log_z + 1e-4, "at {}: {} and {}", a.0, a.1, b.1);
+        assert!(learnt > 10.0 * of_log_z, "the curve must have somewhere to go: {learnt}, {of_log_z}");
+    }
+    for file in ["run.toml", "metrics.jsonl", "summary.json", "checkpoints"] {
+        assert!(there.join(file).exists(), "{file}");
+    }
+    assert_eq!(std::fs::read(here.join("run.toml")).unwrap(), std::fs::read(there.join("run.toml")).unwrap());
+}
+
+/// A run that was stopped goes on, on the device bit for bit as if it had not been, and on the processor as well.
+#[test]
+fn runs_go_on_there_and_here() {
+    let folder = tempfile::tempdir().unwrap();
+    let changes = [
+        "optimizer.kind=adam",
+        "optimizer.rates={all=0.002}",
+        "resampling.threshold=0.999",
+        "run.log_every=1",
+    ];
+    let engine = engine(Noise::Device);
+    let engine: Option<&dyn Engine> = Some(&engine);
+    let whole = folder.path().join("whole");
+    train(engine, config(&changes), &whole).unwrap();
+    let lines = |folder: &Path| -> Vec<serde_json::Value> {
+        let text = std::fs::read_to_string(folder.join("metrics.jsonl")).unwrap();
+        let row = |line: &str| {
+            let mut row: serde_json::Value = serde_json::from_str(line).unwrap();
+            row.as_object_mut().unwrap().remove("seconds");
+            row
+        };
+        text.lines().map(row).collect()
+    };
+    for on_device in [true, false] {
+        let part = folder.path().join(format!("part-{on_device}"));
+        let left = Cell::new(7);
+        let stop = || left.replace(left.get() - 1) == 0;
+        jarz_run::train_on(engine, config(&changes), &part, false, session(&mut Nobody, &stop)).unwrap();
+        let engine = engine.filter(|_| on_device);
+        jarz_run::resume_on(engine, &part, None, None, session(&mut Nobody, &|| false)).unwrap();
+        let (a, b) = (lines(&whole), lines(&part));
+        assert_eq!(a.len(), 13);
+        assert_eq!(a.len(), b.len());
+        if on_device {
+            assert_eq!(a, b);
+        } else {
+            assert_eq!(a[..8], b[..8]);
+        }
+    }
+    // What the processor does with a trained model works for models of the device.
+    let request = jarz_run::SampleRequest { n: Some(10), steps: None, seed: 1, threads: 1 };
+    let samples = jarz_run::sample(&whole, &request, &|text| panic!("{text}")).unwrap();
+    assert_eq!(samples.equal.len(), 10 * 64);
+}
+
+#[test]
+fn what_the_device_cannot_do_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let engine = engine(Noise::Device);
+    let cases: &[(&str, &[&str])] = &[
+        ("precision=f64", &["precision", "f32", "processor"]),
+        ("algorithm.self_interaction=leave-one-out", &["leave-one-out", "walkers.witnesses"]),
+        ("algorithm.kind=jarzynski-continuous", &["jarzynski-continuous", "jarzynski"]),
+        ("walkers.count=20000000", &["20000000 walkers", "MiB", "walkers.count"]),
+    ];
+    for (change, words) in cases {
+        let place = folder.path().join("run");
+        let e = train(Some(&engine), config(&[change]), &place).unwrap_err().to_string();
+        assert!(words.iter().all(|word| e.contains(word)), "{change}: {e}");
+        assert!(!place.exists(), "{change} left a folder behind");
+    }
+}
