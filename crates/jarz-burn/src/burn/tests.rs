@@ -2,10 +2,11 @@
 
 use crate::burn::device::open;
 use crate::burn::energy::{DeviceEnergy, Pass};
+use crate::burn::noise::Source;
 use crate::burn::transfer::{numbers, rows, vector};
-use crate::names::Name;
+use crate::names::{Name, Noise};
 use burn_tensor::Device;
-use jarz::{Energy, Purpose, Random};
+use jarz::{Energy, Purpose, Random, WalkerIds};
 use jarz_net::{Architecture, Base, BaseKind, Layer, NetEnergy};
 
 /// The device that tests run on: that of the variable `JARZ_TEST_DEVICE`, or the software one.
@@ -133,4 +134,67 @@ fn every_kind_of_layer() {
 fn vectors() {
     let layers = vec![Layer::Linear { features: 16 }, Layer::Silu, Layer::Linear { features: 1 }];
     agrees(&Architecture { input: [1, 1, 2], layers }, fitted(2, BaseKind::Full), 300);
+}
+
+fn source(kind: Noise) -> Source {
+    Source { random: Random::new(11), kind, device: device() }
+}
+
+/// Weights are exact only if the noise is normal and independent: moments, tails, and correlations between neighbours in a row, between
+/// walkers, and between steps. Each of the 13 numbers has 5 standard errors, which is one false alarm in 10^5 seeds.
+#[test]
+fn the_devices_noise_is_normal() {
+    const N: usize = 4096;
+    const DIM: usize = 192;
+    let source = source(Noise::Device);
+    let step = |step: u64| numbers(source.normals(step, WalkerIds::From(0), N, DIM)).unwrap();
+    let (x, later) = (step(7), step(8));
+    let count = x.len() as f64;
+    let within = |what: &str, found: f64, expected: f64, variance: f64| {
+        let off = (found - expected) / (variance / count).sqrt();
+        println!("{what}: {found:.5}, {off:.1} standard errors from {expected:.5}");
+        assert!(off.abs() < 5.0, "{what} is {found}, not {expected}");
+    };
+    let mean = |f: &dyn Fn(f64) -> f64| x.iter().map(|v| f(*v)).sum::<f64>() / count;
+    within("mean", mean(&|v| v), 0.0, 1.0);
+    within("variance", mean(&|v| v * v), 1.0, 2.0);
+    within("third moment", mean(&|v| v.powi(3)), 0.0, 15.0);
+    within("fourth moment", mean(&|v| v.powi(4)), 3.0, 96.0);
+    // P(|x| > 2) and P(|x| > 4).
+    for (beyond, p) in [(2.0, 0.045_500_264), (4.0, 6.334_248e-5)] {
+        within("tail", mean(&|v| f64::from(v.abs() > beyond)), p, p * (1.0 - p));
+    }
+    for lag in [1, 2, 64, DIM, 2 * DIM] {
+        let products = x.iter().zip(&x[lag..]).map(|(a, b)| a * b).sum::<f64>() / count;
+        within("correlation of neighbours", products, 0.0, 1.0);
+    }
+    within("correlation of steps", x.iter().zip(&later).map(|(a, b)| a * b).sum::<f64>() / count, 0.0, 1.0);
+    // Squares of neighbours, which share a pair of uniforms.
+    let squares = x.iter().zip(&x[1..]).map(|(a, b)| (a * a - 1.0) * (b * b - 1.0)).sum::<f64>() / count;
+    within("correlation of squares", squares, 0.0, 4.0);
+    assert_eq!(x, step(7), "the numbers are those of the seed and the step");
+}
+
+/// The uniforms of Metropolis tests: minus their logarithms are exponential.
+#[test]
+fn the_devices_uniforms_are_uniform() {
+    const N: usize = 1 << 18;
+    let logs = numbers(source(Noise::Device).log_uniforms(3, WalkerIds::From(0), N)).unwrap();
+    let moment = |k: i32| logs.iter().map(|v| (-v).powi(k)).sum::<f64>() / N as f64;
+    for (k, expected, variance) in [(1, 1.0, 1.0), (2, 2.0, 20.0)] {
+        let off = (moment(k) - expected) / f64::sqrt(variance / N as f64);
+        assert!(off.abs() < 5.0, "moment {k} is {}", moment(k));
+    }
+}
+
+/// Noise of the processor is the processor's, whichever walkers it is for.
+#[test]
+fn the_hosts_noise_is_the_hosts() {
+    let ids = [5u64, 2, 9];
+    let there = numbers(source(Noise::Host).normals(4, WalkerIds::List(&ids), 3, 10)).unwrap();
+    for (row, id) in ids.iter().enumerate() {
+        let mut here = [0.0f32; 10];
+        Random::new(11).normals(4, *id, Purpose::Noise, &mut here);
+        assert_eq!(there[row * 10..(row + 1) * 10], here.map(f64::from));
+    }
 }
