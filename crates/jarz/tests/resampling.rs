@@ -2,7 +2,6 @@
 
 use jarz::weights::WeightSums;
 use jarz::{Purpose, Random, Scheme, Thresholds, Trigger};
-use proptest::prelude::*;
 
 /// Deviation in units of Bernstein's inequality: exceeded with probability at most `2 exp(-Z^2 / 2)` = 1.3e-9.
 const Z: f64 = 6.5;

@@ -97,6 +97,19 @@ impl Ranks {
         &self.traffic
     }
 
+    /// What all ranks have received so far, by topic: bytes and messages.
+    pub fn traffic_of_all(&self) -> Vec<(Topic, u64, u64)> {
+        let mine = Topic::ALL.map(|t| [self.traffic.bytes(t), self.traffic.messages(t)]);
+        let all = self.gather_equal(Topic::Control, mine.as_flattened());
+        let sum = |at: usize| all.iter().skip(at).step_by(2 * Topic::ALL.len()).sum();
+        Topic::ALL.iter().enumerate().map(|(i, t)| (*t, sum(2 * i), sum(2 * i + 1))).collect()
+    }
+
+    /// What the first rank says, which alone may know.
+    pub fn first_says(&self, mine: u64) -> u64 {
+        self.gather_equal(Topic::Control, &[mine])[0]
+    }
+
     /// Everybody's numbers, in the order of the ranks; `counts` says how many come from each.
     pub(crate) fn gather<V: Plain>(&self, topic: Topic, mine: &[V], counts: &[usize]) -> Vec<V> {
         let Some(others) = &self.others else { return mine.to_vec() };
