@@ -4,7 +4,7 @@
 mod common;
 
 use common::{config, engine};
-use jarz::{Observer, StepInfo};
+use jarz::{Observer, Ranks, StepInfo};
 use jarz_burn::Noise;
 use jarz_run::{Config, Engine, RunError, Session, read_metrics};
 use std::cell::Cell;
@@ -22,7 +22,8 @@ impl Observer for Nobody {
 }
 
 fn session<'a>(observer: &'a mut Nobody, stop: &'a dyn Fn() -> bool) -> Session<'a> {
-    Session { observer, stop, warn: &|text| panic!("{text}"), classifier: None }
+    let warn: &dyn Fn(&str) = &|text| panic!("{text}");
+    Session { observer, stop, warn, classifier: None, ranks: Ranks::alone(), threads: 1 }
 }
 
 fn train(engine: Option<&dyn Engine>, config: Config, folder: &Path) -> Result<(), RunError> {

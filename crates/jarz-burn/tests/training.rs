@@ -61,7 +61,6 @@ fn agree(changes: &[&str], resamplings: bool) {
     }
     assert_eq!(resamplings, here.state.walkers.resamplings > 0, "what the test is about must occur");
     assert_eq!(here.state.walkers.ancestors, there.state.walkers.ancestors);
-    assert_eq!(here.state.walkers.line, there.state.walkers.line);
     assert_eq!(here.estimates.distinct_ancestors, there.estimates.distinct_ancestors);
     if config.algorithm.kind.algorithm().is_weighted() {
         let largest = weights(&here.state).iter().fold(0.0f64, |m, w| m.max(w.abs()));

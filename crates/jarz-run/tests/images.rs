@@ -51,7 +51,14 @@ fn config(changes: &[&str]) -> Result<Config, RunError> {
 }
 
 fn run(folder: &Path, changes: &[&str], stop: &dyn Fn() -> bool) -> Result<Summary, RunError> {
-    let session = Session { observer: &mut Nobody, stop, warn: &|text| panic!("{text}"), classifier: None };
+    let session = Session {
+        observer: &mut Nobody,
+        stop,
+        warn: &|text| panic!("{text}"),
+        classifier: None,
+        ranks: jarz::Ranks::alone(),
+        threads: 0,
+    };
     train(config(changes)?, folder, false, session)
 }
 
@@ -62,8 +69,14 @@ fn whole_and_resumed(folder: &Path, changes: &[&str]) -> [Summary; 2] {
     let asked = AtomicU64::new(0);
     let changes = [changes, &["run.threads=1"]].concat();
     run(&cut, &changes, &|| asked.fetch_add(1, Ordering::Relaxed) == 2).unwrap();
-    let session =
-        Session { observer: &mut Nobody, stop: &|| false, warn: &|text| panic!("{text}"), classifier: None };
+    let session = Session {
+        observer: &mut Nobody,
+        stop: &|| false,
+        warn: &|text| panic!("{text}"),
+        classifier: None,
+        ranks: jarz::Ranks::alone(),
+        threads: 0,
+    };
     resume(&cut, None, Some(2), session).unwrap();
     [whole, cut].map(|folder| read_summary(&folder).unwrap())
 }

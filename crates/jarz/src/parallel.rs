@@ -10,8 +10,10 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
-/// Chunks an ensemble is cut into at most.
+/// Chunks an ensemble is cut into at most; large ones are cut into chunks of [`LARGE_CHUNK`] rows.
 const MAX_CHUNKS: usize = 128;
+/// Rows in the chunks of large ensembles.
+const LARGE_CHUNK: usize = 32 * 1024;
 /// Chunks it may always be cut into, however many parameters there are.
 const MIN_CHUNKS: usize = 16;
 /// Numbers in the sums of all chunks, one per parameter and chunk: they are merged one after the other.
@@ -34,7 +36,8 @@ impl Layout {
         let row_bytes = energy.dim() * size_of::<T>();
         let by_size = || (BLOCK_BYTES / row_bytes.max(1)).clamp(16, 256) / 16 * 16;
         let block = energy.rows_per_block().map_or_else(by_size, |rows| rows.max(1));
-        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1)).clamp(MIN_CHUNKS, MAX_CHUNKS);
+        let most = MAX_CHUNKS.max(rows / LARGE_CHUNK);
+        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1)).clamp(MIN_CHUNKS, most);
         Layout { block, chunk: rows.div_ceil(chunks).next_multiple_of(block) }
     }
 

@@ -4,11 +4,10 @@ use crate::algorithm::Algorithm;
 use crate::classes::Classes;
 use crate::energy::Energy;
 use crate::error::Error;
-use crate::estimate::Estimates;
+use crate::estimate::{Estimates, Measured};
+use crate::ranks::Ranks;
 use crate::real::Real;
 use crate::trainer::{State, StepInfo, Trainer};
-use crate::walkers::Walkers;
-use std::borrow::Cow;
 
 /// Why a run ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,12 +54,14 @@ pub trait Training<T: Real> {
     fn algorithm(&self) -> Algorithm;
     /// Whether the leave-one-out correction is at work.
     fn leaves_one_out(&self) -> bool;
+    /// Who shares the walkers and the data.
+    fn ranks(&self) -> &Ranks;
     /// One iteration.
     fn step(&mut self) -> Result<StepInfo, Error>;
     /// Estimates at the present state.
     fn estimates(&mut self) -> Result<Estimates, Error>;
-    /// The walkers that estimates and samples come from.
-    fn walkers(&self) -> Result<Cow<'_, Walkers<T>>, Error>;
+    /// Masses of kinds among the walkers that estimates come from.
+    fn masses_of(&self, classes: &Classes<'_, T>) -> Result<Vec<Measured>, Error>;
     /// A copy of the complete state.
     fn state(&self) -> Result<State<T>, Error>;
     /// Goes back to a state of a run with the same setup.
@@ -77,14 +78,17 @@ impl<T: Real, E: Energy<T>> Training<T> for Trainer<T, E> {
     fn leaves_one_out(&self) -> bool {
         Trainer::leaves_one_out(self)
     }
+    fn ranks(&self) -> &Ranks {
+        Trainer::ranks(self)
+    }
     fn step(&mut self) -> Result<StepInfo, Error> {
         Trainer::step(self)
     }
     fn estimates(&mut self) -> Result<Estimates, Error> {
         Trainer::estimates(self)
     }
-    fn walkers(&self) -> Result<Cow<'_, Walkers<T>>, Error> {
-        Ok(Cow::Borrowed(Trainer::walkers(self)))
+    fn masses_of(&self, classes: &Classes<'_, T>) -> Result<Vec<Measured>, Error> {
+        Ok(Trainer::masses_of(self, classes))
     }
     fn state(&self) -> Result<State<T>, Error> {
         Ok(Trainer::state(self))
@@ -115,31 +119,30 @@ impl<T: Real> Loop<'_, T> {
     pub fn estimates(&self, trainer: &mut (impl Training<T> + ?Sized)) -> Result<Estimates, Error> {
         let mut estimates = trainer.estimates()?;
         if let Some(classes) = &self.classes {
-            let mut masses = classes.masses(&*trainer.walkers()?);
-            if !trainer.algorithm().is_weighted() {
-                masses.iter_mut().for_each(|mass| mass.std_error = None);
-            }
-            estimates.walker_masses = Some(masses);
+            estimates.walker_masses = Some(trainer.masses_of(classes)?);
         }
         Ok(estimates)
     }
 
-    /// Runs until done or stopped; keeps a last checkpoint either way.
+    /// Runs until done or stopped; keeps a last checkpoint either way. Among several ranks, any may ask to stop or to keep a state, and the
+    /// first is given the whole of it; observers and checkpoints of the others see their own part.
     pub fn run(&mut self, trainer: &mut (impl Training<T> + ?Sized)) -> Result<StopReason, Error> {
         loop {
             let k = trainer.iteration();
             let done = k >= self.iterations;
-            let stopped = !done && (self.stop)();
+            let due = self.checkpoints.as_mut().is_some_and(|c| c.due(k));
+            let [stopped, due] = trainer.ranks().any([!done && (self.stop)(), due]);
             if done || (!stopped && k.is_multiple_of(self.log_every.max(1))) {
                 let estimates = self.estimates(trainer)?;
                 for observer in &mut self.observers {
                     observer.log(&estimates).map_err(Error::Part)?;
                 }
             }
-            if let Some(checkpoints) = &mut self.checkpoints
-                && (done || stopped || checkpoints.due(k))
-            {
-                checkpoints.save(&trainer.state()?).map_err(Error::Part)?;
+            if (done || stopped || due) && (self.checkpoints.is_some() || !trainer.ranks().is_alone()) {
+                let state = trainer.state()?;
+                if let Some(checkpoints) = &mut self.checkpoints {
+                    checkpoints.save(&state).map_err(Error::Part)?;
+                }
             }
             if done {
                 return Ok(StopReason::Finished);

@@ -129,6 +129,14 @@ impl WeightSums {
         self.entropy().exp() / self.count as f64
     }
 
+    /// Normalised weights of some of the walkers that were added.
+    pub fn normalise(&self, log_weights: &[f64]) -> Vec<f64> {
+        let mut p = vec![0.0; log_weights.len()];
+        exp_sums(Isa::best(), log_weights, self.top, &mut p);
+        p.iter_mut().for_each(|p| *p /= self.sum);
+        p
+    }
+
     /// `sum_i p_i dU/dtheta(X_i)` with normalised weights `p`.
     pub fn mean_gradient(&self, out: &mut [f64]) {
         for (o, g) in out.iter_mut().zip(&self.gradient) {
@@ -193,13 +201,7 @@ dispatch! { fn exp_sums{}{}(values: &[f64], top: f64, weights: &mut [f64]) -> [f
 
 /// Normalised weights `p_i = exp(A_i) / sum_j exp(A_j)`.
 pub fn normalise(log_weights: &[f64]) -> Vec<f64> {
-    let sums = WeightSums::of(log_weights);
-    let mut p = vec![0.0; log_weights.len()];
-    exp_sums(Isa::best(), log_weights, sums.top, &mut p);
-    for p in &mut p {
-        *p /= sums.sum;
-    }
-    p
+    WeightSums::of(log_weights).normalise(log_weights)
 }
 
 #[cfg(test)]

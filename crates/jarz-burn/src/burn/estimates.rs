@@ -86,7 +86,7 @@ impl DeviceTrainer {
             gradient_norm: data.gradient_norm,
             step_scale: self.last[2],
             resamplings: book.resamplings,
-            distinct_ancestors: book.distinct_ancestors() as u64,
+            distinct_ancestors: families.count(),
             masses: None,
             means: None,
             walker_masses: None,

@@ -15,11 +15,10 @@ use burn_tensor::Tensor;
 use jarz::random::Subset;
 use jarz::trainer::within_trust_region;
 use jarz::{
-    Algorithm, Energy, Error, Estimates, Purpose, Random, Scheme, Setup, State, StepInfo, StepSize, Training,
-    Trigger, Walkers, Witnesses,
+    Algorithm, Classes, Energy, Error, Estimates, Measured, Purpose, Random, Ranks, Scheme, Setup, State,
+    StepInfo, StepSize, Training, Trigger, Witnesses,
 };
 use jarz_net::NetEnergy;
-use std::borrow::Cow;
 
 /// Walkers that suffice to say how far a parameter step spreads the weights.
 const SPREAD_OVER: usize = 512;
@@ -27,6 +26,7 @@ const SPREAD_OVER: usize = 512;
 /// A run in progress on a device.
 pub struct DeviceTrainer {
     device: Name,
+    ranks: Ranks,
     pub(crate) energy: DeviceEnergy,
     pub(crate) theta: Theta,
     /// The running mean of the parameters, and the share of new ones in it.
@@ -93,6 +93,7 @@ impl DeviceTrainer {
         let block = setup.energy.rows_per_block().unwrap_or(1);
         let mut trainer = DeviceTrainer {
             device: opened.name,
+            ranks: Ranks::alone(),
             average: gain.map(|gain| (theta.clone(), gain)),
             data: Rows::new(&setup.data, device),
             data_batch: setup.data_batch,
@@ -254,9 +255,22 @@ impl DeviceTrainer {
         })
     }
 
+    fn fits(&self, state: &State<f32>) -> bool {
+        let params = self.theta.flat.dims()[0];
+        let moments = self.optimizer.moments.each_ref().map(|m| m.as_ref().map_or(0, |_| params));
+        state.theta.len() == params
+            && state.average.len() == self.average.as_ref().map_or(0, |_| params)
+            && state.moments.each_ref().map(|m| m.len()) == moments
+            && self.driving.fits(&state.walkers, &state.sums)
+            && match (&self.witnesses, &state.witnesses) {
+                (None, None) => true,
+                (Some(witnesses), Some((walkers, sums))) => witnesses.fits(walkers, sums),
+                _ => false,
+            }
+    }
+
     fn upload(&mut self, state: State<f32>) -> Result<(), Trouble> {
-        let here = self.download()?;
-        if !state.fits(&here) {
+        if !self.fits(&state) {
             return Err(Error::Setup("the saved state belongs to a run with another setup".into()).into());
         }
         let device = self.energy.device.clone();
@@ -298,8 +312,14 @@ impl Training<f32> for DeviceTrainer {
     fn estimates(&mut self) -> Result<Estimates, Error> {
         careful(self.device, self.iteration, || self.estimate())
     }
-    fn walkers(&self) -> Result<Cow<'_, Walkers<f32>>, Error> {
-        careful(self.device, self.iteration, || Ok(Cow::Owned(self.judges().download()?)))
+    fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+    fn masses_of(&self, classes: &Classes<'_, f32>) -> Result<Vec<Measured>, Error> {
+        let walkers = careful(self.device, self.iteration, || self.judges().download())?;
+        let weighted = self.algorithm.is_weighted();
+        let known = |m: Measured| Measured { std_error: m.std_error.filter(|_| weighted), ..m };
+        Ok(classes.masses(&walkers).into_iter().map(known).collect())
     }
     fn state(&self) -> Result<State<f32>, Error> {
         careful(self.device, self.iteration, || self.download())

@@ -17,6 +17,7 @@ use crate::kernel::StepSize;
 use crate::leave_one_out::Memory;
 use crate::optimizer::Optimizer;
 use crate::parallel::Layout;
+use crate::ranks::{Ranks, Shard};
 use crate::real::Real;
 use crate::resampling::{Scheme, Trigger};
 use crate::sampler::{Advance, Sampler, SelfInteraction};
@@ -68,27 +69,6 @@ pub struct State<T> {
     pub last: [f64; 3],
 }
 
-impl<T: Real> State<T> {
-    /// Whether it can take the place of another state, and makes sense.
-    pub fn fits(&self, other: &Self) -> bool {
-        let of_walkers = |w: &Walkers<T>, s: &WeightSums| {
-            let arrays = [w.dim, w.positions.len(), w.gradients.len(), w.energies.len(), w.log_weights.len()];
-            (arrays, w.ancestors.len(), s.gradient.len())
-        };
-        let lengths = |s: &State<T>| {
-            let rest = [s.theta.len(), s.average.len(), s.moments[0].len(), s.moments[1].len()];
-            (of_walkers(&s.walkers, &s.sums), s.witnesses.as_ref().map(|(w, s)| of_walkers(w, s)), rest)
-        };
-        let strangers = |w: &Walkers<T>| w.ancestors.iter().any(|a| *a >= w.len() as u64) || !w.is_lined_up();
-        let [variance, covariance] = &self.memory;
-        variance.len() == covariance.len()
-            && [0, self.theta.len()].contains(&variance.len())
-            && lengths(self) == lengths(other)
-            && !strangers(&self.walkers)
-            && !self.witnesses.as_ref().is_some_and(|(w, _)| strangers(w))
-    }
-}
-
 /// A run in progress.
 pub struct Trainer<T: Real, E: Energy<T>> {
     energy: E,
@@ -129,18 +109,29 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
     /// Checks that the parts fit, draws the initial walkers and evaluates them.
     pub fn new(setup: Setup<T, E>) -> Result<Self, Error> {
         setup.check()?;
-        let (witnesses, average, walkers) = (setup.witnesses()?, setup.average()?, setup.initial_walkers()?);
-        let Setup { energy, data, algorithm, optimizer, .. } = setup;
+        let (witnesses, average, count) = (setup.witnesses()?, setup.average()?, setup.count());
+        let walkers = setup.initial_walkers()?;
+        let Setup { energy, data, algorithm, optimizer, ranks, .. } = setup;
         let leave_one_out = algorithm == Algorithm::Jarzynski
             && energy.per_walker().is_some()
             && setup.self_interaction != Some(SelfInteractionRule::None);
         let trained: Vec<bool> = optimizer.rates().iter().map(|r| *r != 0.0).collect();
         let (kernel, scheme) = (setup.kernel, setup.scheme);
-        let sampler = Sampler::new(walkers, &energy, kernel, scheme, setup.batch, setup.seed, setup.threads)?;
-        let data_gradient = DataGradient::new(&energy, &data, setup.data_batch);
+        let (batch, seed, threads) = (setup.batch, setup.seed, setup.threads);
+        let data_gradient = DataGradient::new(&energy, &data, setup.data_batch, &ranks);
+        let data_layout = Layout::new(&energy, data.len());
+        // Walkers that restart may want any point.
+        let data = match ranks.is_alone() || algorithm.restarts() {
+            true => data,
+            false => {
+                let rows = Shard::new(data_layout, data.len(), &ranks).rows();
+                data.keep(rows)
+            }
+        };
+        let sampler = Sampler::among(ranks, count, walkers, &energy, kernel, scheme, batch, seed, threads)?;
         let mut trainer = Trainer {
             next: energy.clone(),
-            data_layout: Layout::new(&energy, data.len()),
+            data_layout,
             energy,
             data_gradient,
             data,
@@ -225,7 +216,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         std::mem::swap(&mut self.energy, &mut self.next);
         self.buffers = Buffers { model, direction, theta, response };
         if looking && let (Some(memory), Some(gradients)) = (&mut self.memory, self.energy.per_walker()) {
-            memory.compare(self.sampler.walkers(), gradients, params);
+            memory.compare(&self.sampler, gradients, params);
         }
         self.full_term = None;
         self.iteration += 1;
@@ -257,7 +248,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         memory.soften(response, self.optimizer.persistence());
         let due = memory.is_due(k);
         if due {
-            memory.look(self.sampler.walkers(), gradients, response.len());
+            memory.look(&self.sampler, gradients, response.len());
         }
         due
     }
@@ -326,26 +317,50 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         self.memory.is_some()
     }
 
-    /// A copy of the complete state.
+    /// Who shares the walkers and the data.
+    pub fn ranks(&self) -> &Ranks {
+        self.sampler.ranks()
+    }
+
+    /// A copy of the complete state; among several ranks, which must all ask, the first gets all walkers and the others their own.
     pub fn state(&self) -> State<T> {
         State {
             iteration: self.iteration,
             theta: self.energy.params().to_vec(),
             average: self.average.as_ref().map_or_else(Vec::new, |a| a.params().to_vec()),
             moments: [self.optimizer.first.clone(), self.optimizer.second.clone()],
-            walkers: self.sampler.walkers().clone(),
+            walkers: self.sampler.all_walkers(),
             sums: self.sampler.sums().clone(),
-            witnesses: self.witnesses.as_ref().map(|w| (w.walkers().clone(), w.sums().clone())),
+            witnesses: self.witnesses.as_ref().map(|w| (w.all_walkers(), w.sums().clone())),
             step_size: self.step_size,
             memory: self.memory.as_ref().map_or_else(Default::default, |m| m.as_arrays()),
             last: self.last,
         }
     }
 
-    /// Goes back to a state of a run with the same setup.
+    /// Goes back to a state of a run with the same setup, on any number of ranks.
     pub fn restore(&mut self, state: State<T>) -> Result<(), Error> {
-        if !state.fits(&self.state()) {
+        let params = self.trained.len();
+        let moments = [&self.optimizer.first, &self.optimizer.second].map(|m| m.len());
+        let [variance, covariance] = &state.memory;
+        let memory_fits = variance.len() == covariance.len() && [0, params].contains(&variance.len());
+        let witnesses_fit = match (&self.witnesses, &state.witnesses) {
+            (None, None) => true,
+            (Some(sampler), Some((walkers, sums))) => sampler.fits(walkers, sums),
+            _ => false,
+        };
+        let fits = memory_fits
+            && witnesses_fit
+            && state.theta.len() == params
+            && state.average.len() == self.average.as_ref().map_or(0, |a| a.params().len())
+            && state.moments.each_ref().map(|m| m.len()) == moments
+            && self.sampler.fits(&state.walkers, &state.sums);
+        if !fits {
             return Err(Error::Setup("the saved state belongs to a run with another setup".into()));
+        }
+        let bits = |a: &[f64]| a.iter().fold(0u64, |h, v| h.rotate_left(5) ^ v.to_bits());
+        if !self.ranks().agree(&[state.iteration, bits(&state.theta), bits(&state.walkers.log_weights)]) {
+            return Err(Error::Setup("the ranks were given different states to go on from".into()));
         }
         self.iteration = state.iteration;
         self.energy.set_params(&state.theta);

@@ -8,10 +8,12 @@ use crate::error::Error;
 use crate::kernel::{Kernel, StepSize};
 use crate::optimizer::{Optimizer, Rule};
 use crate::random::{Purpose, Random};
+use crate::ranks::Ranks;
 use crate::real::Real;
 use crate::resampling::{Scheme, Thresholds, Trigger};
 use crate::sampler::Sampler;
 use crate::walkers::Walkers;
+use std::ops::Range;
 
 /// Everything a run is made of. Start from [`Setup::new`] and change what you like.
 #[derive(Clone, Debug)]
@@ -58,6 +60,8 @@ pub struct Setup<T, E> {
     pub seed: u64,
     /// Threads; 0 means one per core. Results do not depend on it.
     pub threads: usize,
+    /// Who shares the walkers and the data. Results do not depend on it; all ranks have the same setup.
+    pub ranks: Ranks,
 }
 
 impl<T: Real, E: Energy<T>> Setup<T, E> {
@@ -85,6 +89,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             truth: None,
             seed: 1,
             threads: 0,
+            ranks: Ranks::alone(),
         }
     }
 }
@@ -115,27 +120,33 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
     /// The witnesses, sampled from the initial model with random numbers of their own.
     pub(super) fn witnesses(&self) -> Result<Option<Sampler<T, E>>, Error> {
         let Some(Witnesses { walkers, batch, seed }) = self.initial_witnesses()? else { return Ok(None) };
-        let (kernel, scheme) = (self.kernel, self.scheme);
-        let sampler = Sampler::new(walkers, &self.energy, kernel, scheme, batch, seed, self.threads)?;
+        let (energy, kernel, scheme) = (&self.energy, self.kernel, self.scheme);
+        let (ranks, threads, count) = (self.ranks.clone(), self.threads, self.witnesses);
+        let sampler = Sampler::among(ranks, count, walkers, energy, kernel, scheme, batch, seed, threads)?;
         Ok(Some(sampler.without_param_gradient()))
     }
 
-    /// The initial walkers: those that were given, or as the algorithm wants them.
+    /// The initial walkers of this rank: those that were given, or as the algorithm wants them.
     pub fn initial_walkers(&self) -> Result<Walkers<T>, Error> {
+        let (energy, dim, count) = (&self.energy, self.energy.dim(), self.count());
+        let rows = Sampler::shard(energy, count, &self.ranks).rows();
         match &self.initial {
-            Some((positions, log_z)) => Ok(Walkers::new(self.energy.dim(), positions.clone(), *log_z)),
-            None => start(
-                &self.energy,
-                &self.data,
-                self.algorithm,
-                self.walkers,
-                self.start,
-                &Random::new(self.seed),
-            ),
+            Some((x, log_z)) => {
+                Ok(Walkers::from(rows.start, dim, x[rows.start * dim..rows.end * dim].to_vec(), *log_z))
+            }
+            None => {
+                let random = Random::new(self.seed);
+                start(energy, &self.data, self.algorithm, count, rows, self.start, &random)
+            }
         }
     }
 
-    /// The witnesses at the start, if there are to be any.
+    /// Walkers in all.
+    pub(super) fn count(&self) -> usize {
+        self.initial.as_ref().map_or(self.walkers, |(x, _)| x.len() / self.energy.dim())
+    }
+
+    /// The witnesses of this rank at the start, if there are to be any.
     pub fn initial_witnesses(&self) -> Result<Option<Witnesses<T>>, Error> {
         if self.witnesses == 0 {
             return Ok(None);
@@ -153,7 +164,8 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         }
         let random = Random::new(self.seed).branch(Purpose::Witnesses);
         let (energy, count) = (&self.energy, self.witnesses);
-        let walkers = start(energy, &self.data, self.algorithm, count, self.start, &random)?;
+        let rows = Sampler::shard(energy, count, &self.ranks).rows();
+        let walkers = start(energy, &self.data, self.algorithm, count, rows, self.start, &random)?;
         // The same share of them moves as of the others.
         let batch = self.batch.map(|b| (b as f64 / self.walkers as f64 * count as f64).ceil() as usize);
         Ok(Some(Witnesses { walkers, batch, seed: random.seed() }))
@@ -207,13 +219,14 @@ pub struct Witnesses<T> {
     pub seed: u64,
 }
 
-/// Initial walkers of an algorithm: exact samples of the model, or data points (all of them if the numbers
+/// Some of the initial walkers of an algorithm: exact samples of the model, or data points (all of them if the numbers
 /// agree, random ones otherwise).
 fn start<T: Real, E: Energy<T>>(
     energy: &E,
     data: &Dataset<T>,
     algorithm: Algorithm,
     walkers: usize,
+    rows: Range<usize>,
     stratification: Stratification,
     random: &Random,
 ) -> Result<Walkers<T>, Error> {
@@ -223,14 +236,15 @@ fn start<T: Real, E: Energy<T>>(
             true => i,
             false => random.below(0, i as u64, Purpose::Start, data.len() as u64) as usize,
         };
-        let positions = (0..walkers).flat_map(|i| data.row(pick(i)).iter().copied()).collect();
-        return Ok(Walkers::new(dim, positions, None));
+        let positions = rows.clone().flat_map(|i| data.row(pick(i)).iter().copied()).collect();
+        return Ok(Walkers::from(rows.start, dim, positions, None));
     }
     let Some(exact) = energy.exact() else {
         let text = "the model cannot be sampled exactly at its initial parameters: give initial walkers and their log Z";
         return Err(Error::Setup(text.into()));
     };
-    let mut positions = vec![T::ZERO; walkers * dim];
-    exact.sample(0..walkers as u64, walkers as u64, stratification, random, &mut positions);
-    Ok(Walkers::new(dim, positions, Some(exact.log_z())))
+    let mut positions = vec![T::ZERO; rows.len() * dim];
+    let ids = rows.start as u64..rows.end as u64;
+    exact.sample(ids, walkers as u64, stratification, random, &mut positions);
+    Ok(Walkers::from(rows.start, dim, positions, Some(exact.log_z())))
 }

@@ -40,7 +40,6 @@ impl Ensemble {
             gradients,
             log_weights: self.log_weights()?,
             ancestors: self.book.ancestors.clone(),
-            line: self.book.line.clone(),
             log_z: self.book.log_z,
             resamplings: self.book.resamplings,
         })
@@ -49,6 +48,17 @@ impl Ensemble {
     /// The log-weights.
     pub fn log_weights(&self) -> Result<Vec<f64>, Trouble> {
         numbers(self.a.clone())
+    }
+
+    /// Whether walkers and sums are of an ensemble like this one.
+    pub fn fits(&self, w: &Walkers<f32>, sums: &WeightSums) -> bool {
+        let [n, dim] = self.x.dims();
+        let kept = if self.g.is_some() { dim } else { 0 };
+        [w.dim, w.positions.len(), w.gradients.len()] == [dim, n * dim, n * kept]
+            && [w.energies.len(), w.log_weights.len(), w.ancestors.len()] == [n; 3]
+            && sums.gradient.len() == self.gradient.as_ref().map_or(0, |g| g.dims()[0])
+            && w.ancestors.is_sorted()
+            && w.ancestors.last().is_some_and(|a| *a < n as u64)
     }
 
     /// The sums as a checkpoint has them.

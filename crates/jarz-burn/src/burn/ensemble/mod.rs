@@ -25,7 +25,7 @@ pub(crate) struct Ensemble {
     g: Option<Tensor<2>>,
     /// Log-weights; their mean weight is one after every advance, what was taken off is in `book.log_z`.
     a: Tensor<1>,
-    /// Ancestry, line and `log Z`; its positions are not those of the walkers.
+    /// Ancestry and `log Z`; its positions are not those of the walkers.
     pub book: Walkers<f32>,
     pub kernel: Kernel,
     scheme: Scheme,
@@ -69,8 +69,7 @@ impl Ensemble {
         let device = &energy.device;
         let x = rows(walkers.positions, walkers.dim, device);
         let mut book = Walkers::new(1, vec![0.0; n], walkers.log_z);
-        (book.ancestors, book.line, book.resamplings) =
-            (walkers.ancestors, walkers.line, walkers.resamplings);
+        (book.ancestors, book.resamplings) = (walkers.ancestors, walkers.resamplings);
         let mut ensemble = Ensemble {
             f: Tensor::zeros([n], device),
             g: None,
@@ -165,18 +164,17 @@ impl Ensemble {
 
     /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
     pub fn resample(&mut self, energy: &DeviceEnergy, theta: &Theta, iteration: u64) -> Result<(), Trouble> {
-        self.book.log_weights = numbers(self.a.clone())?;
-        let gained = WeightSums::of(&self.book.log_weights).log_mean();
-        let (p, n) = (self.book.weights_in_line(), self.book.len());
-        let ancestors = self.scheme.ancestors(&p, n, &self.noise.random, iteration, Purpose::Resample);
-        let mut sources: Vec<u64> = (0..n as u64).collect();
-        self.book.descend(&ancestors, false).into_iter().for_each(|(from, to)| sources[to as usize] = from);
-        let sources = indices(sources.into_iter(), &energy.device);
+        let log_weights = numbers(self.a.clone())?;
+        let (sums, n) = (WeightSums::of(&log_weights), self.book.len());
+        let (p, random) = (sums.normalise(&log_weights), &self.noise.random);
+        let ancestors = self.scheme.ancestors(&p, n, random, iteration, Purpose::Resample);
+        self.book.ancestors = ancestors.iter().map(|a| self.book.ancestors[*a as usize]).collect();
+        let sources = indices(ancestors.into_iter(), &energy.device);
         self.x = self.x.clone().select(0, sources.clone());
         self.f = self.f.clone().select(0, sources.clone());
         self.g = self.g.take().map(|g| g.select(0, sources));
         self.a = Tensor::zeros([n], &energy.device);
-        self.book.log_z = self.book.log_z.map(|z| z + gained);
+        self.book.log_z = self.book.log_z.map(|z| z + sums.log_mean());
         self.book.resamplings += 1;
         let mut gradient = None;
         if self.drives {
