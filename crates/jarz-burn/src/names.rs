@@ -152,10 +152,10 @@ pub enum Found {
 /// Where the random numbers of moves come from.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Noise {
-    /// The device's own generator, seeded for every step from the run's seed.
+    /// The device, which makes the processor's numbers up to rounding.
     #[default]
     Device,
-    /// The processor: the very numbers a run without a device has, sent over for every step.
+    /// The processor, which sends them over for every step: the last bit is that of a run without a device.
     Host,
 }
 

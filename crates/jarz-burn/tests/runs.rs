@@ -30,16 +30,15 @@ fn train(engine: Option<&dyn Engine>, config: Config, folder: &Path) -> Result<(
     jarz_run::train_on(engine, config, folder, false, session(&mut Nobody, &|| false)).map(|_| ())
 }
 
-/// Cross-entropies over the iterations, with their standard errors.
+/// Cross-entropies over the iterations, with the standard errors of `log Z`.
 fn curve(folder: &Path) -> Vec<(u64, f64, f64)> {
     let rows = read_metrics(&folder.join("metrics.jsonl")).unwrap();
     let point = |row: &jarz_run::Row| Some((row.iteration, row.cross_entropy?, row.cross_entropy_std_error?));
     rows.iter().map(|row| point(row).unwrap()).collect()
 }
 
-/// One configuration, once here and once there with random numbers of the device's own. Initial walkers, data and mini-batches are the
-/// same, so that the curves differ by the noise of the moves alone, which makes for less than the error bars of `log Z`; ten points with
-/// 4 bars each raise a false alarm in less than one of 1500 seeds even if all of the bars were noise.
+/// One configuration, once here and once there. The device makes the processor's random numbers, so that all that differs is rounding: less
+/// than 1e-3 nats over 40 iterations, a small part of the error bars of `log Z` and of what is learnt.
 #[test]
 fn one_configuration_gives_the_same_curve() {
     let folder = tempfile::tempdir().unwrap();
@@ -47,28 +46,21 @@ fn one_configuration_gives_the_same_curve() {
         "walkers.count=512",
         "data.batch=48",
         "optimizer.kind=adam",
-        "optimizer.rates={all=0.003}",
+        "optimizer.rates={all=0.006}",
         "run.iterations=40",
         "run.log_every=4",
     ];
     let (here, there) = (folder.path().join("here"), folder.path().join("there"));
     train(None, config(&changes), &here).unwrap();
     train(Some(&engine(Noise::Device)), config(&changes), &there).unwrap();
-    let curves = [curve(&here), curve(&there)];
-    assert_eq!(curves[0].len(), 11);
-    for (a, b) in curves[0].iter().zip(&curves[1]) {
-        println!("iteration {:>3}: {:.4} ± {:.4} here, {:.4} ± {:.4} there", a.0, a.1, a.2, b.1, b.2);
+    let (a, b) = (curve(&here), curve(&there));
+    for (a, b) in a.iter().zip(&b) {
+        println!("iteration {:>3}: {:.5} here, {:.5} there; log Z ± {:.5}", a.0, a.1, b.1, a.2);
     }
-    let learnt = curves[0][0].1 - curves[0][10].1;
-    for (a, b) in curves[0].iter().zip(&curves[1]) {
-        assert_eq!(a.0, b.0);
-        // The error of the data's mean is common to both.
-        let bar = jarz_run::read_metrics(&here.join("metrics.jsonl")).unwrap();
-        let row = bar.iter().find(|row| row.iteration == a.0).unwrap();
-        let of_log_z = row.log_z_std_error.unwrap();
-        assert!((a.1 - b.1).abs() <= 4.0 * of_log_z + 1e-4, "at {}: {} and {}", a.0, a.1, b.1);
-        assert!(learnt > 10.0 * of_log_z, "the curve must have somewhere to go: {learnt}, {of_log_z}");
-    }
+    assert_eq!((a.len(), b.len()), (11, 11));
+    assert!(a[0].1 - a[10].1 > 0.1, "the curve must have somewhere to go");
+    assert!(a[10].2 > 5e-3, "the error bar must be larger than what is asked for");
+    assert!(a.iter().zip(&b).all(|(a, b)| a.0 == b.0 && (a.1 - b.1).abs() < 1e-3));
     for file in ["run.toml", "metrics.jsonl", "summary.json", "checkpoints"] {
         assert!(there.join(file).exists(), "{file}");
     }
@@ -110,9 +102,11 @@ fn runs_go_on_there_and_here() {
         assert_eq!(a.len(), b.len());
         if on_device {
             assert_eq!(a, b);
-        } else {
-            assert_eq!(a[..8], b[..8]);
+            continue;
         }
+        assert_eq!(a[..7], b[..7]);
+        let at = |row: &serde_json::Value| row["cross_entropy"].as_f64().unwrap();
+        assert!(a.iter().zip(&b).all(|(a, b)| (at(a) - at(b)).abs() < 1e-3), "{a:?}\n{b:?}");
     }
     // What the processor does with a trained model works for models of the device.
     let request = jarz_run::SampleRequest { n: Some(10), steps: None, seed: 1, threads: 1 };

@@ -80,7 +80,7 @@ pub struct DeviceArgs {
     /// Train on a device that 'jarz devices' lists [default: the processor]
     #[arg(long, value_name = "NAME")]
     pub device: Option<String>,
-    /// Where the random numbers of moves on a device come from; those of the host are the processor's, and slower
+    /// Where the random numbers of moves on a device are made; they are the same up to rounding
     #[arg(long, value_enum, default_value_t = NoiseArg::Device, requires = "device")]
     pub noise: NoiseArg,
 }
@@ -88,9 +88,9 @@ pub struct DeviceArgs {
 /// Sources of random numbers.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum NoiseArg {
-    /// The device's own generator
+    /// On the device
     Device,
-    /// The processor's, the same as without a device
+    /// On the processor, to the last bit as without a device; slower
     Host,
 }
 

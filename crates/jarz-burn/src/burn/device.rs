@@ -3,8 +3,9 @@
 use crate::error::Error;
 use crate::names::{Api, Found, Name, Which};
 use burn_tensor::{Device, Tensor};
+use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// A device that works, and its name.
 #[derive(Clone)]
@@ -22,22 +23,30 @@ fn opened() -> MutexGuard<'static, Vec<Opened>> {
     OPENED.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// Runs work of a driver, which may panic instead of saying what is wrong.
+thread_local! {
+    /// Whether a panic of this thread is an answer that somebody waits for.
+    static EXPECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Runs work of a driver, which may panic instead of saying what is wrong; its words come back instead of going to the terminal.
 pub(crate) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, String> {
-    panic::catch_unwind(AssertUnwindSafe(work)).map_err(|cause| {
+    static HOOK: Once = Once::new();
+    HOOK.call_once(|| {
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |panic| {
+            if !EXPECTED.get() {
+                before(panic);
+            }
+        }));
+    });
+    let before = EXPECTED.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(work));
+    EXPECTED.set(before);
+    result.map_err(|cause| {
         let text = cause.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| cause.downcast_ref::<&str>().copied());
         text.unwrap_or("its driver gave up without a reason").to_string()
     })
-}
-
-/// The same without the driver's own words on the terminal.
-fn quietly<R>(work: impl FnOnce() -> R) -> Result<R, String> {
-    let hook = panic::take_hook();
-    panic::set_hook(Box::new(|_| {}));
-    let result = guarded(work);
-    panic::set_hook(hook);
-    result
 }
 
 /// Opens a device and lets it compute something.
@@ -59,7 +68,7 @@ pub(crate) fn open(name: Name) -> Result<Opened, Error> {
             false => Err(format!("it says that 1 + 1 = {two}")),
         }
     };
-    let opened = quietly(works).and_then(|result| result).map_err(missing)?;
+    let opened = guarded(works).and_then(|result| result).map_err(missing)?;
     all.push(opened.clone());
     Ok(opened)
 }
@@ -154,6 +163,6 @@ fn candidates(api: Api) -> Vec<Vec<Which>> {
 }
 
 fn title(device: &Device) -> String {
-    let identity = quietly(|| device.identity()).ok().flatten();
+    let identity = guarded(|| device.identity()).ok().flatten();
     identity.map_or_else(|| "it does not say what it is".into(), |identity| identity.name)
 }

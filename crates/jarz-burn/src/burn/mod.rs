@@ -10,6 +10,7 @@ mod moves;
 mod network;
 mod noise;
 mod optimizer;
+mod philox;
 mod trainer;
 mod transfer;
 

@@ -140,54 +140,37 @@ fn source(kind: Noise) -> Source {
     Source { random: Random::new(11), kind, device: device() }
 }
 
-/// Weights are exact only if the noise is normal and independent: moments, tails, and correlations between neighbours in a row, between
-/// walkers, and between steps. Each of the 13 numbers has 5 standard errors, which is one false alarm in 10^5 seeds.
+/// The device makes the processor's normals, whichever walkers they are for, up to the precision that WebGPU asks of a logarithm (2^-21
+/// between 1/2 and 1, which a small radius magnifies).
 #[test]
-fn the_devices_noise_is_normal() {
-    const N: usize = 4096;
-    const DIM: usize = 192;
-    let source = source(Noise::Device);
-    let step = |step: u64| numbers(source.normals(step, WalkerIds::From(0), N, DIM)).unwrap();
-    let (x, later) = (step(7), step(8));
-    let count = x.len() as f64;
-    let within = |what: &str, found: f64, expected: f64, variance: f64| {
-        let off = (found - expected) / (variance / count).sqrt();
-        println!("{what}: {found:.5}, {off:.1} standard errors from {expected:.5}");
-        assert!(off.abs() < 5.0, "{what} is {found}, not {expected}");
-    };
-    let mean = |f: &dyn Fn(f64) -> f64| x.iter().map(|v| f(*v)).sum::<f64>() / count;
-    within("mean", mean(&|v| v), 0.0, 1.0);
-    within("variance", mean(&|v| v * v), 1.0, 2.0);
-    within("third moment", mean(&|v| v.powi(3)), 0.0, 15.0);
-    within("fourth moment", mean(&|v| v.powi(4)), 3.0, 96.0);
-    // P(|x| > 2) and P(|x| > 4).
-    for (beyond, p) in [(2.0, 0.045_500_264), (4.0, 6.334_248e-5)] {
-        within("tail", mean(&|v| f64::from(v.abs() > beyond)), p, p * (1.0 - p));
-    }
-    for lag in [1, 2, 64, DIM, 2 * DIM] {
-        let products = x.iter().zip(&x[lag..]).map(|(a, b)| a * b).sum::<f64>() / count;
-        within("correlation of neighbours", products, 0.0, 1.0);
-    }
-    within("correlation of steps", x.iter().zip(&later).map(|(a, b)| a * b).sum::<f64>() / count, 0.0, 1.0);
-    // Squares of neighbours, which share a pair of uniforms.
-    let squares = x.iter().zip(&x[1..]).map(|(a, b)| (a * a - 1.0) * (b * b - 1.0)).sum::<f64>() / count;
-    within("correlation of squares", squares, 0.0, 4.0);
-    assert_eq!(x, step(7), "the numbers are those of the seed and the step");
-}
-
-/// The uniforms of Metropolis tests: minus their logarithms are exponential.
-#[test]
-fn the_devices_uniforms_are_uniform() {
-    const N: usize = 1 << 18;
-    let logs = numbers(source(Noise::Device).log_uniforms(3, WalkerIds::From(0), N)).unwrap();
-    let moment = |k: i32| logs.iter().map(|v| (-v).powi(k)).sum::<f64>() / N as f64;
-    for (k, expected, variance) in [(1, 1.0, 1.0), (2, 2.0, 20.0)] {
-        let off = (moment(k) - expected) / f64::sqrt(variance / N as f64);
-        assert!(off.abs() < 5.0, "moment {k} is {}", moment(k));
+fn the_devices_normals_are_the_processors() {
+    let many: Vec<u64> = (0..3000).map(|i| i * i + 7).collect();
+    for (ids, rows, dim) in
+        [(WalkerIds::From(0), 500, 784), (WalkerIds::List(&many), 3000, 3), (WalkerIds::From(9), 1, 1)]
+    {
+        for step in [0, 5, (1 << 40) + 3] {
+            let [there, here] = [Noise::Device, Noise::Host]
+                .map(|n| numbers(source(n).normals(step, ids, rows, dim)).unwrap());
+            let off: Vec<f64> = there.iter().zip(&here).map(|(a, b)| (a - b).abs()).collect();
+            let worst = off.iter().copied().fold(0.0, f64::max);
+            let typical = (off.iter().map(|o| o * o).sum::<f64>() / off.len() as f64).sqrt();
+            println!("normals differ by {worst:.1e} at most, {typical:.1e} on average");
+            assert!(worst < 2e-3 && typical < 1e-5, "by {worst} at most, {typical} on average");
+        }
     }
 }
 
-/// Noise of the processor is the processor's, whichever walkers it is for.
+/// The same for the Metropolis tests; also in relative terms, as small uniforms have large logarithms.
+#[test]
+fn the_devices_uniforms_are_the_processors() {
+    let [there, here] = [Noise::Device, Noise::Host]
+        .map(|n| numbers(source(n).log_uniforms(3, WalkerIds::From(2), 10_000)).unwrap());
+    for (a, b) in there.iter().zip(&here) {
+        assert!((a - b).abs() < 2e-6 * (1.0 + b.abs()), "{a} and {b}");
+    }
+}
+
+/// Noise of the processor is the processor's.
 #[test]
 fn the_hosts_noise_is_the_hosts() {
     let ids = [5u64, 2, 9];

@@ -11,8 +11,7 @@ pub(crate) mod philox;
 
 use crate::real::{Real, WalkerIds};
 use crate::simd::Isa;
-pub(crate) use philox::ROUNDS;
-pub use philox::philox4x32;
+pub use philox::{MULTIPLIERS, ROUNDS, WEYL, philox4x32};
 
 /// What a random number is for; part of its address, so that no two uses share a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -71,9 +70,14 @@ pub struct Key {
 }
 
 impl Key {
+    /// The seed as the generator's key.
+    pub fn seed(&self) -> [u32; 2] {
+        self.seed
+    }
+
     /// The 128-bit counter of block `block` of `walker`: 32 bits of block, 40 of walker, 48 of step, 8 of purpose.
     #[inline(always)]
-    pub(crate) fn counter(&self, walker: u64, block: u32) -> [u32; 4] {
+    pub fn counter(&self, walker: u64, block: u32) -> [u32; 4] {
         let high = (self.purpose as u32)
             | (((walker >> 32) as u32 & 0xff) << 8)
             | (((self.step >> 32) as u32 & 0xffff) << 16);

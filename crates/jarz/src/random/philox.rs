@@ -4,12 +4,11 @@ use crate::simd::{Simd, Words};
 
 /// Rounds of the generator: the fewest that its authors found to pass all of TestU01's BigCrush. (Their default of 10 is a margin
 /// for the cautious; the three rounds would be a fifth of the time of a normal.)
-pub(crate) const ROUNDS: usize = 7;
-
-const MULTIPLIER_0: u32 = 0xD251_1F53;
-const MULTIPLIER_1: u32 = 0xCD9E_8D57;
-const WEYL_0: u32 = 0x9E37_79B9;
-const WEYL_1: u32 = 0xBB67_AE85;
+pub const ROUNDS: usize = 7;
+/// What the first and the third word of the counter are multiplied with.
+pub const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+/// What is added to the key after every round.
+pub const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 #[inline(always)]
 fn wide(a: u32, b: u32) -> (u32, u32) {
@@ -21,10 +20,10 @@ fn wide(a: u32, b: u32) -> (u32, u32) {
 #[inline]
 pub fn philox4x32<const ROUNDS: usize>(mut counter: [u32; 4], mut key: [u32; 2]) -> [u32; 4] {
     for _ in 0..ROUNDS {
-        let (high_0, low_0) = wide(MULTIPLIER_0, counter[0]);
-        let (high_1, low_1) = wide(MULTIPLIER_1, counter[2]);
+        let (high_0, low_0) = wide(MULTIPLIERS[0], counter[0]);
+        let (high_1, low_1) = wide(MULTIPLIERS[1], counter[2]);
         counter = [high_1 ^ counter[1] ^ key[0], low_1, high_0 ^ counter[3] ^ key[1], low_0];
-        key = [key[0].wrapping_add(WEYL_0), key[1].wrapping_add(WEYL_1)];
+        key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
     }
     counter
 }
@@ -33,7 +32,7 @@ pub fn philox4x32<const ROUNDS: usize>(mut counter: [u32; 4], mut key: [u32; 2])
 /// does not matter). One group alone would leave the processor waiting for its products.
 #[inline(always)]
 fn rounds<S: Simd, const M: usize>(c: &mut [[S::W; 4]; M], key: [u32; 2], from: u32, to: u32) {
-    let (m0, m1) = (S::W::splat(MULTIPLIER_0 as u64), S::W::splat(MULTIPLIER_1 as u64));
+    let (m0, m1) = (S::W::splat(MULTIPLIERS[0] as u64), S::W::splat(MULTIPLIERS[1] as u64));
     for round in from..to {
         let key = round_key(key, round);
         let (k0, k1) = (S::W::splat(key[0] as u64), S::W::splat(key[1] as u64));
@@ -46,7 +45,7 @@ fn rounds<S: Simd, const M: usize>(c: &mut [[S::W; 4]; M], key: [u32; 2], from: 
 
 #[inline(always)]
 fn round_key(key: [u32; 2], round: u32) -> [u32; 2] {
-    [key[0].wrapping_add(WEYL_0.wrapping_mul(round)), key[1].wrapping_add(WEYL_1.wrapping_mul(round))]
+    [key[0].wrapping_add(WEYL[0].wrapping_mul(round)), key[1].wrapping_add(WEYL[1].wrapping_mul(round))]
 }
 
 /// Philox4x32 of `M` groups of 16 counters.
@@ -72,9 +71,9 @@ pub(crate) struct Panel<S: Simd> {
 impl<S: Simd> Panel<S> {
     #[inline(always)]
     pub(crate) fn new(key: [u32; 2], walkers: S::W, low: u32, high: u32) -> Self {
-        let (shared, _) = wide(MULTIPLIER_1, low);
+        let (shared, _) = wide(MULTIPLIERS[1], low);
         let c0 = walkers ^ S::W::splat((shared ^ key[0]) as u64);
-        Panel { key, low, high, product: S::mul_low(S::W::splat(MULTIPLIER_0 as u64), c0) }
+        Panel { key, low, high, product: S::mul_low(S::W::splat(MULTIPLIERS[0] as u64), c0) }
     }
 
     /// The four words of `M` blocks from `block` on, as by [`philox_panels`].
@@ -92,18 +91,18 @@ impl<S: Simd> Panel<S> {
     fn after_three_rounds(&self, block: u32) -> [S::W; 4] {
         let splat = |word: u32| S::W::splat(word as u64);
         // Round 0: (c0 in `product`, c1, c2, c3).
-        let (high_0, c3) = wide(MULTIPLIER_0, block);
-        let (_, c1) = wide(MULTIPLIER_1, self.low);
+        let (high_0, c3) = wide(MULTIPLIERS[0], block);
+        let (_, c1) = wide(MULTIPLIERS[1], self.low);
         let c2 = high_0 ^ self.high ^ self.key[1];
         // Round 1.
         let key = round_key(self.key, 1);
-        let (high_1, next_1) = wide(MULTIPLIER_1, c2);
+        let (high_1, next_1) = wide(MULTIPLIERS[1], c2);
         let c0 = high_1 ^ c1 ^ key[0];
         let c2 = self.product.shr(32) ^ splat(c3 ^ key[1]);
         // Round 2.
         let key = round_key(self.key, 2);
-        let (high_0, c3) = wide(MULTIPLIER_0, c0);
-        let p1 = S::mul_low(splat(MULTIPLIER_1), c2);
+        let (high_0, c3) = wide(MULTIPLIERS[0], c0);
+        let p1 = S::mul_low(splat(MULTIPLIERS[1]), c2);
         [p1.shr(32) ^ splat(next_1 ^ key[0]), p1, self.product ^ splat(high_0 ^ key[1]), splat(c3)]
     }
 }
