@@ -33,7 +33,7 @@ fn train(engine: Option<&dyn Engine>, config: Config, folder: &Path) -> Result<(
 /// Cross-entropies over the iterations, with the standard errors of `log Z`.
 fn curve(folder: &Path) -> Vec<(u64, f64, f64)> {
     let rows = read_metrics(&folder.join("metrics.jsonl")).unwrap();
-    let point = |row: &jarz_run::Row| Some((row.iteration, row.cross_entropy?, row.cross_entropy_std_error?));
+    let point = |row: &jarz_run::Row| Some((row.iteration, row.cross_entropy?, row.log_z_std_error?));
     rows.iter().map(|row| point(row).unwrap()).collect()
 }
 

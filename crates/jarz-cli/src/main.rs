@@ -50,7 +50,7 @@ fn main() -> ExitCode {
 fn fail(job: &jarz_mpi::Job, e: &CliError) {
     let ranks = job.ranks();
     if !ranks.is_first() {
-        std::thread::sleep(std::time::Duration::from_millis(500));
+        std::thread::sleep(std::time::Duration::from_secs(3));
     }
     match ranks.is_alone() {
         true => eprintln!("error: {e}"),

@@ -7,7 +7,7 @@
 mod world;
 
 #[cfg(feature = "mpi")]
-pub use world::Job;
+pub use world::{Job, World};
 
 #[cfg(not(feature = "mpi"))]
 mod alone;

@@ -26,16 +26,10 @@ impl Job {
         if !signs {
             return Ok(Job { ranks: Ranks::alone(), ranks_here: 1, universe: None });
         }
-        // Draws are made by a thread of the pool while the main thread waits for it: one at a time, not always the same.
-        let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)
-            .ok_or(MpiError::Start("it was started before"))?;
-        if threading < Threading::Serialized {
-            return Err(MpiError::Start("it cannot be called from more than one thread"));
-        }
-        let world = universe.world();
-        let ranks_here = world.split_shared(0).size() as usize;
+        let (universe, world) = World::connect()?;
+        let ranks_here = world.0.split_shared(0).size() as usize;
         end_all_on_panic();
-        let ranks = Ranks::new(Arc::new(World(world)));
+        let ranks = Ranks::new(Arc::new(world));
         Ok(Job { ranks, ranks_here, universe: Some(universe) })
     }
 
@@ -76,7 +70,8 @@ fn cores() -> Option<usize> {
     Some(text.lines().filter(|line| line.starts_with("processor")).count()).filter(|n| *n > 0)
 }
 
-struct World(SimpleCommunicator);
+/// All ranks of the job, as a [`Communicator`].
+pub struct World(SimpleCommunicator);
 
 // SAFETY: a handle of MPI, which was asked to be callable from any thread, one at a time; `Ranks` is only used by the thread that
 // drives a run, or by one it waits for.
@@ -126,6 +121,18 @@ impl Communicator for World {
 }
 
 impl World {
+    /// Starts MPI, which ends when the universe is dropped.
+    pub fn connect() -> Result<(Universe, Self), MpiError> {
+        // Draws are made by a thread of the pool while the main thread waits for it: one at a time, not always the same.
+        let (universe, threading) = mpi::initialize_with_threading(Threading::Serialized)
+            .ok_or(MpiError::Start("it was started before"))?;
+        if threading < Threading::Serialized {
+            return Err(MpiError::Start("it cannot be called from more than one thread"));
+        }
+        let world = World(universe.world());
+        Ok((universe, world))
+    }
+
     /// More than MPI can count at once goes from everybody to everybody.
     fn all_gather_large(&self, mine: &[u8], lengths: &[usize], all: &mut [u8]) {
         let (me, size) = (self.rank(), lengths.len());

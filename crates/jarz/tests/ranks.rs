@@ -120,6 +120,51 @@ fn resampling_sends_the_walkers_that_change_rank() {
     }
 }
 
+/// Bytes that all ranks receive in an iteration without resampling, as docs/scaling.md has them: sums of walkers in `chunks` (weights and columns of the
+/// gradient, folded and put together), the same of the data, and whether to stop.
+fn bytes_per_iteration(params: usize, chunks: &Shard, data: &Shard, size: usize) -> [u64; 3] {
+    let columns = |r: usize| (r + 1) * params / size - r * params / size;
+    let count = |shard: &Shard| (0..size).map(|r| shard.chunks_of(r).len()).sum::<usize>();
+    let folded = |shard: &Shard| {
+        let received =
+            |r: usize| columns(r) * (count(shard) - shard.chunks_of(r).len()) + params - columns(r);
+        8 * (0..size).map(received).sum::<usize>()
+    };
+    let heads = 9 * 8 * count(chunks) * (size - 1);
+    [heads + folded(chunks), folded(data), 2 * size * (size - 1)].map(|bytes| bytes as u64)
+}
+
+#[test]
+fn what_goes_between_ranks_is_what_the_formula_says() {
+    for (size, walkers) in [(2, 2000), (3, 2000), (4, 9001), (8, 9001)] {
+        let mut setup = setup::<f32>(2);
+        (setup.walkers, setup.trigger) = (walkers, Trigger::Never);
+        setup.self_interaction = Some(jarz::SelfInteractionRule::None);
+        let topics = [Topic::Sums, Topic::Data, Topic::Control];
+        let counted = on_ranks(size, |ranks| {
+            let mut trainer = Trainer::new(Setup { ranks: ranks.clone(), ..setup.clone() }).unwrap();
+            let before = topics.map(|t| ranks.traffic().bytes(t));
+            let mut steps = jarz::Loop {
+                iterations: 10,
+                log_every: u64::MAX,
+                classes: None,
+                observers: Vec::new(),
+                checkpoints: None,
+                stop: &|| false,
+            };
+            steps.run(&mut trainer).unwrap();
+            let after = topics.map(|t| ranks.traffic().bytes(t));
+            let shards = [walkers, 1500].map(|n| Sampler::<f32, Mixture>::shard(&setup.energy, n, &ranks));
+            (shards, std::array::from_fn::<u64, 3, _>(|t| after[t] - before[t]))
+        });
+        let [chunks, data] = counted[0].0;
+        let [sums, points, control] = bytes_per_iteration(12, &chunks, &data, size);
+        let total = |t: usize| counted.iter().map(|(_, bytes)| bytes[t]).sum::<u64>();
+        // Whether to stop is asked once more than there are iterations.
+        assert_eq!([total(0), total(1), total(2)], [10 * sums, 10 * points, 11 * control], "{size} ranks");
+    }
+}
+
 /// The first rank's state, on all ranks.
 fn ranks_state(ranks: &Ranks, state: &State<f32>) -> State<f32> {
     static WHOLE: std::sync::Mutex<Option<State<f32>>> = std::sync::Mutex::new(None);

@@ -17,6 +17,9 @@ use std::ops::Range;
 /// What goes with a moving walker besides its position and what is kept of it: energy and ancestor.
 const BESIDES: usize = 2;
 
+/// Places in the new ensemble, with a rank that they have to do with.
+type Places = Vec<(usize, Range<usize>)>;
+
 impl<T: Real, E: Energy<T>> Sampler<T, E> {
     /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
     pub fn resample(&mut self, energy: &E, iteration: u64) -> Result<(), Error> {
@@ -51,7 +54,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         let end = ancestors.partition_point(|&a| (a as usize) < rows.end);
         let stretch = first + begin..first + end;
         let here: Vec<u64> = ancestors[begin..end].iter().map(|a| a - rows.start as u64).collect();
-        let (to, from) = self.moves(&stretch);
+        let [to, from] = self.moves(&stretch);
         let leaving = |places: &Range<usize>| &here[places.start - stretch.start..places.end - stretch.start];
         let positions: Vec<_> = to.iter().map(|(r, places)| (*r, self.pack(leaving(places)))).collect();
         let others: Vec<_> = to.iter().map(|(r, places)| (*r, self.pack_rest(leaving(places)))).collect();
@@ -80,9 +83,9 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
 
     /// Which new places this rank's descendants go to on other ranks, and which of its own are filled by others, given the stretch of places of its
     /// descendants.
-    fn moves(&self, stretch: &Range<usize>) -> (Vec<(usize, Range<usize>)>, Vec<(usize, Range<usize>)>) {
+    fn moves(&self, stretch: &Range<usize>) -> [Places; 2] {
         if self.ranks.is_alone() {
-            return (Vec::new(), Vec::new());
+            return [Vec::new(), Vec::new()];
         }
         let (me, rows) = (self.ranks.rank(), self.shard.rows());
         let all = self.ranks.gather_equal(Topic::Draws, &[stretch.start as u64, stretch.end as u64]);
@@ -90,7 +93,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         let to = others().map(|r| (r, overlap(stretch, &self.shard.rows_of(r))));
         let from = others().map(|r| (r, overlap(&rows, &(all[2 * r] as usize..all[2 * r + 1] as usize))));
         let some = |(_, places): &(usize, Range<usize>)| !places.is_empty();
-        (to.filter(some).collect(), from.filter(some).collect())
+        [to.filter(some).collect(), from.filter(some).collect()]
     }
 
     /// Positions of walkers, and what is kept of them.
