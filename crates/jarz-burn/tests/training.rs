@@ -60,6 +60,8 @@ fn agree(changes: &[&str], resamplings: bool) {
         close(what, each(&there, f), each(&here, f), ROUNDING);
     }
     assert_eq!(resamplings, here.state.walkers.resamplings > 0, "what the test is about must occur");
+    let shortened = here.steps.iter().any(|s| s.step_scale < 1.0);
+    assert_eq!(shortened, config.optimizer.trust_region.is_some(), "what the test is about must occur");
     assert_eq!(here.state.walkers.ancestors, there.state.walkers.ancestors);
     assert_eq!(here.estimates.distinct_ancestors, there.estimates.distinct_ancestors);
     if config.algorithm.kind.algorithm().is_weighted() {
@@ -102,9 +104,9 @@ fn adjusted_steps_with_witnesses_of_the_mean() {
             "kernel.kind=mala",
             "kernel.adapt={target=0.7}",
             "walkers.witnesses=64",
-            "optimizer.rates={all=0.02}",
+            "optimizer.rates={all=0.5}",
             "optimizer.average=5",
-            "optimizer.trust_region=1e-3",
+            "optimizer.trust_region=1e-4",
             "resampling.trigger=every",
             "resampling.every=5",
         ],
@@ -115,14 +117,14 @@ fn adjusted_steps_with_witnesses_of_the_mean() {
 #[test]
 fn mini_batches_with_a_clipped_drift() {
     let changes = ["walkers.batch=40", "data.batch=32", "kernel.clip_norm=7.5", "kernel.steps=2"];
-    let rest = ["optimizer.kind=momentum", "optimizer.rates={all=0.01}", "resampling.scheme=multinomial"];
+    let rest = ["optimizer.kind=momentum", "optimizer.rates={all=0.05}", "resampling.scheme=multinomial"];
     agree(&[&changes[..], &rest, &["resampling.threshold=0.999"]].concat(), true);
 }
 
 #[test]
 fn mini_batches_of_adjusted_steps() {
     agree(
-        &["walkers.batch=40", "kernel.kind=mala", "kernel.clip_component=1.5", "optimizer.rates={all=0.02}"],
+        &["walkers.batch=40", "kernel.kind=mala", "kernel.clip_component=1.5", "optimizer.rates={all=0.5}"],
         false,
     );
 }
@@ -131,6 +133,6 @@ fn mini_batches_of_adjusted_steps() {
 fn without_weights() {
     let adagrad = ["optimizer.kind=adagrad", "optimizer.rates={all=0.01}"];
     agree(&[&["algorithm.kind=pcd"], &adagrad[..]].concat(), false);
-    agree(&["algorithm.kind=cd", "kernel.steps=3", "optimizer.rates={all=0.02}"], false);
-    agree(&["algorithm.kind=unweighted", "optimizer.rates={all=0.02}"], false);
+    agree(&["algorithm.kind=cd", "kernel.steps=3", "optimizer.rates={all=0.5}"], false);
+    agree(&["algorithm.kind=unweighted", "optimizer.rates={all=0.5}"], false);
 }

@@ -39,7 +39,8 @@ impl Layout {
         let by_size = || (BLOCK_BYTES / row_bytes.max(1)).clamp(16, 256) / 16 * 16;
         let block = energy.rows_per_block().map_or_else(by_size, |rows| rows.max(1));
         let most = MAX_CHUNKS.max(rows / LARGE_CHUNK);
-        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1)).clamp(MIN_CHUNKS.max(rows / SMALL_CHUNK).min(most), most);
+        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1))
+            .clamp(MIN_CHUNKS.max(rows / SMALL_CHUNK).min(most), most);
         Layout { block, chunk: rows.div_ceil(chunks).next_multiple_of(block) }
     }
 
