@@ -5,7 +5,7 @@ mod common;
 
 use common::{config, engine};
 use jarz::{Observer, Ranks, StepInfo};
-use jarz_burn::Noise;
+use jarz_burn::{Api, DeviceEngine, Found, Name, Noise};
 use jarz_run::{Config, Engine, RunError, Session, read_metrics};
 use std::cell::Cell;
 use std::path::Path;
@@ -129,5 +129,20 @@ fn what_the_device_cannot_do_is_refused() {
         let e = train(Some(&engine), config(&[change]), &place).unwrap_err().to_string();
         assert!(words.iter().all(|word| e.contains(word)), "{change}: {e}");
         assert!(!place.exists(), "{change} left a folder behind");
+    }
+}
+
+/// The device of the tests is listed under its name; one that is not there is refused with what to do.
+#[test]
+fn devices_are_found_or_refused() {
+    let listed = jarz_burn::devices();
+    println!("{listed:?}");
+    let is_ours = |found: &Found| matches!(found, Found::Device { name, .. } if *name == common::name());
+    assert!(listed.iter().any(is_ours), "{listed:?}");
+    assert!(listed.iter().any(|found| matches!(found, Found::NotCompiled(_))) || listed.len() >= 5);
+    let missing: Name = format!("{}:virtual:15", Api::Wgpu.name()).parse().unwrap();
+    let e = DeviceEngine::open(missing, Noise::Device).err().unwrap().to_string();
+    for word in ["wgpu:virtual:15", "jarz devices", "processor"] {
+        assert!(e.contains(word), "{e}");
     }
 }

@@ -11,6 +11,7 @@ mod network;
 mod noise;
 mod optimizer;
 mod philox;
+mod state;
 mod trainer;
 mod transfer;
 
