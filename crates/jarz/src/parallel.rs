@@ -13,7 +13,7 @@ use std::sync::Mutex;
 /// Chunks an ensemble is cut into at most; large ones are cut into chunks of [`LARGE_CHUNK`] rows.
 const MAX_CHUNKS: usize = 128;
 /// Rows in the chunks of large ensembles.
-const LARGE_CHUNK: usize = 32 * 1024;
+const LARGE_CHUNK: usize = 8 * 1024;
 /// Chunks it may always be cut into, however many parameters there are; more if they have more than [`SMALL_CHUNK`] rows.
 const MIN_CHUNKS: usize = 16;
 /// Rows in a chunk for which sums of many parameters are worth their memory.
@@ -39,7 +39,8 @@ impl Layout {
         let by_size = || (BLOCK_BYTES / row_bytes.max(1)).clamp(16, 256) / 16 * 16;
         let block = energy.rows_per_block().map_or_else(by_size, |rows| rows.max(1));
         let most = MAX_CHUNKS.max(rows / LARGE_CHUNK);
-        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1)).clamp(MIN_CHUNKS.max(rows / SMALL_CHUNK).min(most), most);
+        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1))
+            .clamp(MIN_CHUNKS.max(rows / SMALL_CHUNK).min(most), most);
         Layout { block, chunk: rows.div_ceil(chunks).next_multiple_of(block) }
     }
 
