@@ -25,6 +25,9 @@ fn main() -> ExitCode {
     let word = match args.command {
         _ if !first => None,
         args::Command::Serve(_) | args::Command::Watch(_) => None,
+        _ if !ranks.is_alone() => Some(
+            "stopping after this iteration, if all ranks are still there (one that dies ends the others)",
+        ),
         args::Command::Data(_) => Some("stopping; press Ctrl-C again to stop at once"),
         _ => Some("stopping after this iteration; press Ctrl-C again to stop at once"),
     };

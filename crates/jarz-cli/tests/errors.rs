@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Jarz, SMALL};
+use common::{Jarz, SMALL, text};
 
 #[test]
 fn configurations() {

@@ -13,7 +13,7 @@ use std::sync::Mutex;
 /// Chunks an ensemble is cut into at most; large ones are cut into chunks of [`LARGE_CHUNK`] rows.
 const MAX_CHUNKS: usize = 128;
 /// Rows in the chunks of large ensembles.
-const LARGE_CHUNK: usize = 32 * 1024;
+const LARGE_CHUNK: usize = 8 * 1024;
 /// Chunks it may always be cut into, however many parameters there are; more if they have more than [`SMALL_CHUNK`] rows.
 const MIN_CHUNKS: usize = 16;
 /// Rows in a chunk for which sums of many parameters are worth their memory.

@@ -85,6 +85,11 @@ impl WeightSums {
 
     /// Adds another part of the ensemble.
     pub fn merge(&mut self, other: &WeightSums) {
+        self.merge_with(other, &other.gradient);
+    }
+
+    /// The same with another gradient, or some of its columns, than that of the other part.
+    pub(crate) fn merge_with(&mut self, other: &WeightSums, gradient: &[f64]) {
         self.count += other.count;
         if other.top == f64::NEG_INFINITY {
             return;
@@ -98,7 +103,7 @@ impl WeightSums {
             self.sum += scale * other.sum;
             self.sum_squares += scale * scale * other.sum_squares;
             self.sum_log += scale * (other.sum_log + shift * other.sum);
-            for (g, o) in self.gradient.iter_mut().zip(&other.gradient) {
+            for (g, o) in self.gradient.iter_mut().zip(gradient) {
                 *g += scale * o;
             }
         }

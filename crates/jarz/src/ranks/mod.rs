@@ -171,31 +171,39 @@ impl Ranks {
         self.gather(topic, mine, &counts)
     }
 
-    /// Long rows of numbers, one for each chunk, added up by `add` in the order of the chunks. The columns are shared out: each rank gets its
-    /// columns of all chunks and folds them to one row, and the results are put together.
+    /// Long rows of numbers, one for each chunk, made one row by `fold` in the order of the chunks. The columns are shared out: each rank gets its
+    /// columns of all chunks and folds them, and the results are put together.
     pub(crate) fn fold_chunks<'a>(
         &self,
         topic: Topic,
         shard: &Shard,
         width: usize,
         row: impl Fn(usize) -> &'a [f64],
-        fold: impl FnOnce(&[f64], usize) -> Vec<f64>,
+        fold: impl FnOnce(&mut dyn Iterator<Item = &[f64]>, usize) -> Vec<f64>,
     ) -> Vec<f64> {
         let (me, size) = (self.rank(), self.size());
         let columns = |rank: usize| rank * width / size..(rank + 1) * width / size;
-        let mine = columns(me);
-        let chunks = shard.chunks_of(me).len();
+        let (mine, here) = (columns(me), shard.chunks_of(me).len());
         let slice = |rank: usize| -> Vec<f64> {
-            (0..chunks).flat_map(|c| row(c)[columns(rank)].iter().copied()).collect()
+            let mut slice = Vec::with_capacity(here * columns(rank).len());
+            (0..here).for_each(|c| slice.extend_from_slice(&row(c)[columns(rank)]));
+            slice
         };
-        let to: Vec<_> = (0..size).filter(|r| *r != me).map(|r| (r, slice(r))).collect();
-        let from: Vec<_> =
-            (0..size).filter(|r| *r != me).map(|r| (r, shard.chunks_of(r).len() * mine.len())).collect();
-        let mut received = self.exchange(topic, &to, &from);
-        received.push((me, slice(me)));
-        received.sort_by_key(|(rank, _)| *rank);
-        let all: Vec<f64> = received.into_iter().flat_map(|(_, values)| values).collect();
-        let folded = fold(&all, mine.len());
+        let others = || (0..size).filter(|r| *r != me);
+        let to: Vec<_> = others().map(|r| (r, slice(r))).collect();
+        let from: Vec<_> = others().map(|r| (r, shard.chunks_of(r).len() * mine.len())).collect();
+        let received = self.exchange(topic, &to, &from);
+        let of_rank =
+            |rank: usize| received.iter().find(|(r, _)| *r == rank).map_or(&[][..], |(_, rows)| rows);
+        let mut rows = (0..size).flat_map(|rank| {
+            let theirs = of_rank(rank);
+            (0..shard.chunks_of(rank).len()).map(move |c| (rank == me, c, theirs))
+        });
+        let mut rows = rows.by_ref().map(|(own, c, theirs)| match own {
+            true => &row(c)[mine.clone()],
+            false => &theirs[c * mine.len()..(c + 1) * mine.len()],
+        });
+        let folded = fold(&mut rows, mine.len());
         let counts: Vec<usize> = (0..size).map(|r| columns(r).len()).collect();
         self.gather(topic, &folded, &counts)
     }
@@ -206,21 +214,19 @@ impl Ranks {
         if width == 0 {
             return;
         }
-        let add = |rows: &[f64], width: usize| {
+        fn add(rows: &mut dyn Iterator<Item = &[f64]>, sums: &mut [f64]) {
+            sums.fill(0.0);
+            rows.for_each(|row| sums.iter_mut().zip(row).for_each(|(s, v)| *s += v));
+        }
+        if self.is_alone() {
+            return add(&mut rows.chunks_exact(width), sums);
+        }
+        let row = |c: usize| &rows[c * width..(c + 1) * width];
+        let fold = |rows: &mut dyn Iterator<Item = &[f64]>, width: usize| {
             let mut sums = vec![0.0; width];
-            for row in rows.chunks_exact(width.max(1)) {
-                sums.iter_mut().zip(row).for_each(|(s, v)| *s += v);
-            }
+            add(rows, &mut sums);
             sums
         };
-        if self.is_alone() {
-            sums.fill(0.0);
-            for row in rows.chunks_exact(width) {
-                sums.iter_mut().zip(row).for_each(|(s, v)| *s += v);
-            }
-        } else {
-            let row = |c: usize| &rows[c * width..(c + 1) * width];
-            sums.copy_from_slice(&self.fold_chunks(topic, shard, width, row, add));
-        }
+        sums.copy_from_slice(&self.fold_chunks(topic, shard, width, row, fold));
     }
 }

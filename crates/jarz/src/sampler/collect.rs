@@ -21,9 +21,10 @@ impl ChunkSums {
         [w.top, w.sum, w.sum_squares, w.sum_log, count, self.accepted, tried, walker as f64, what]
     }
 
-    fn from_numbers(n: &[f64; NUMBERS], gradient: Vec<f64>) -> Self {
+    fn from_numbers(n: &[f64; NUMBERS]) -> Self {
         let [top, sum, sum_squares, sum_log, count, accepted, tried, walker, what] = *n;
-        let weights = WeightSums { top, sum, sum_squares, sum_log, count: count as u64, gradient };
+        let weights =
+            WeightSums { top, sum, sum_squares, sum_log, count: count as u64, gradient: Vec::new() };
         let bad = if what < 0.0 { None } else { Some((walker as u64, WHAT[what as usize])) };
         ChunkSums { weights, accepted, tried: tried as u64, bad }
     }
@@ -34,7 +35,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
     pub(super) fn collect(&mut self, iteration: u64) -> Result<Advanced, Error> {
         self.sums.clear();
         let (advanced, bad) = match self.ranks.is_alone() {
-            true => merge(self.chunk_sums.iter(), &mut self.sums),
+            true => merge(&self.chunk_sums, &mut self.sums),
             false => self.collect_from_ranks(),
         };
         match bad {
@@ -46,36 +47,29 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
     fn collect_from_ranks(&mut self) -> (Advanced, Option<(u64, &'static str)>) {
         let mine: Vec<f64> = self.chunk_sums.iter().flat_map(|c| c.numbers()).collect();
         let all = self.ranks.of_chunks(Topic::Sums, &self.shard, NUMBERS, &mine);
-        let heads: &[[f64; NUMBERS]] = all.as_chunks().0;
+        let heads: Vec<ChunkSums> = all.as_chunks().0.iter().map(ChunkSums::from_numbers).collect();
         let width = self.sums.gradient.len();
         if width > 0 {
             let row = |c: usize| &self.chunk_sums[c].weights.gradient[..];
             // Which largest weight the sums refer to changes on the way, the same way for all columns.
-            let fold = |rows: &[f64], width: usize| {
+            let fold = |rows: &mut dyn Iterator<Item = &[f64]>, width: usize| {
                 let mut sums = WeightSums::new(width);
-                let chunks = heads.iter().enumerate().map(|(c, head)| {
-                    ChunkSums::from_numbers(head, rows[c * width..(c + 1) * width].to_vec())
-                });
-                merge(chunks, &mut sums);
+                heads.iter().zip(rows).for_each(|(head, row)| sums.merge_with(&head.weights, row));
                 sums.gradient
             };
             self.sums.gradient = self.ranks.fold_chunks(Topic::Sums, &self.shard, width, row, fold);
         }
         let mut sums = WeightSums::new(0);
-        let result = merge(heads.iter().map(|head| ChunkSums::from_numbers(head, Vec::new())), &mut sums);
+        let result = merge(&heads, &mut sums);
         sums.gradient = std::mem::take(&mut self.sums.gradient);
         self.sums = sums;
         result
     }
 }
 
-fn merge<C: std::borrow::Borrow<ChunkSums>>(
-    chunks: impl Iterator<Item = C>,
-    sums: &mut WeightSums,
-) -> (Advanced, Option<(u64, &'static str)>) {
+fn merge(chunks: &[ChunkSums], sums: &mut WeightSums) -> (Advanced, Option<(u64, &'static str)>) {
     let (mut accepted, mut tried, mut bad) = (0.0, 0, None);
     for chunk in chunks {
-        let chunk = chunk.borrow();
         sums.merge(&chunk.weights);
         accepted += chunk.accepted;
         tried += chunk.tried;
