@@ -246,9 +246,11 @@ pub struct ReproduceArgs {
 /// Sizes of an experiment.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ScaleArg {
-    /// A minute or so on a laptop
+    /// A minute or so on a laptop (also: smoke)
+    #[value(alias = "smoke")]
     Quick,
-    /// About an hour, for experiments that have it
+    /// About an hour, for experiments that have it (also: laptop)
+    #[value(alias = "laptop")]
     Default,
     /// The numbers of the paper: hours or days
     Paper,

@@ -40,7 +40,7 @@ pub use random::{Purpose, Random};
 pub use real::{Real, WalkerIds};
 pub use resampling::{Scheme, Thresholds, Trigger};
 pub use run::{Checkpoints, Loop, Observer, StopReason};
-pub use sampler::{Advance, Advanced, Sampler, SelfInteraction, Weighting};
+pub use sampler::{Advance, Advanced, Disturbance, Sampler, SelfInteraction, Weighting};
 pub use schedule::{Schedule, Shape};
 pub use trainer::{Setup, State, StepInfo, Trainer};
 pub use walkers::Walkers;

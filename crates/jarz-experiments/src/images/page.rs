@@ -37,7 +37,8 @@ pub(super) fn write(
         headers,
         rows,
     });
-    report = report.heading("Masses and cross-entropies").section(Section::Table {
+    let heading = if kinds.names.is_empty() { "Cross-entropies" } else { "Masses and cross-entropies" };
+    report = report.heading(heading).section(Section::Table {
         caption: "Walkers: what the training itself says, with its weights. Model: an annealed run from the base measure to the trained \
                   model, whatever the training did; walkers that began at data points keep the data's proportions, whatever the model \
                   says. Cross-entropies are in nats per dimension, in the coordinates of the pixels."
@@ -72,16 +73,18 @@ pub(super) fn write(
     }
     let seconds: f64 =
         judged.iter().filter_map(|j| jarz_run::read_summary(&j.folder)).map(|s| s.seconds).sum();
-    let pairs = [
+    let mut pairs = vec![
         ("scale", plan.scale.name().to_string()),
         ("seed of the first run", plan.seed.to_string()),
-        ("classifier: right on held-out images", format!("{:.1} %", 100.0 * kinds.accuracy)),
         ("training images", kinds.train.len().to_string()),
         ("held-out images", kinds.held_out.len().to_string()),
         ("computing time of the training", format!("{seconds:.0} s, added up over the runs")),
         ("version", format!("jarz {}", env!("CARGO_PKG_VERSION"))),
     ];
-    let pairs = pairs.map(|(k, v)| (k.to_string(), v)).to_vec();
+    if let Some(accuracy) = kinds.accuracy {
+        pairs.push(("classifier: right on held-out images", format!("{:.1} %", 100.0 * accuracy)));
+    }
+    let pairs = pairs.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
     report = report.heading("How it was run").section(Section::KeyValues { caption: String::new(), pairs });
     let text = plan.resolved.to_toml()?;
     report =

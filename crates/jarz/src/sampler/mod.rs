@@ -4,8 +4,11 @@
 //! and update the weights of all. What the parameters do in between is up to the caller:
 //! a trainer learns them, a test or an annealing prescribes them.
 
+mod disturb;
 mod fused;
 mod moves;
+
+pub use disturb::Disturbance;
 
 use crate::data::Dataset;
 use crate::energy::{Energy, Fused};

@@ -18,13 +18,14 @@ use crate::parallel::Layout;
 use crate::random::Random;
 use crate::real::Real;
 use crate::resampling::{Scheme, Trigger};
-use crate::sampler::{Advance, Sampler, SelfInteraction};
+use crate::sampler::{Advance, Disturbance, Sampler, SelfInteraction};
 use crate::walkers::Walkers;
 use crate::weights::WeightSums;
 use average::Average;
 use data_gradient::DataGradient;
 use estimates::DataTerm;
 use setup::start;
+use std::sync::Arc;
 
 /// Share of the trust region that a step must use if it is shortened at all.
 const AT_LEAST: f64 = 0.7;
@@ -84,6 +85,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     witnesses: Option<Sampler<T, E>>,
     average: Option<Average<E>>,
     algorithm: Algorithm,
+    disturbance: Option<Arc<dyn Disturbance<T>>>,
     memory: Option<Memory>,
     optimizer: Optimizer,
     trained: Vec<bool>,
@@ -137,6 +139,11 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         {
             return complain(format!("the trust region must be positive, not {limit}"));
         }
+        if setup.disturbance.is_some() && algorithm.is_weighted() {
+            return complain(
+                "disturbing walkers would make their weights wrong: take an algorithm without weights".into(),
+            );
+        }
         let weights_need_gradients = algorithm == Algorithm::JarzynskiContinuous;
         let asked = setup.self_interaction == Some(SelfInteractionRule::LeaveOneOut);
         if energy.per_walker().is_none() && (weights_need_gradients || asked) {
@@ -167,6 +174,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             witnesses,
             average,
             algorithm,
+            disturbance: setup.disturbance,
             memory: leave_one_out.then(Memory::default),
             optimizer,
             trained,
@@ -198,6 +206,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let k = self.iteration;
         let params = self.trained.len();
         let Buffers { mut model, mut direction, mut theta, mut response } = std::mem::take(&mut self.buffers);
+        if let Some(by) = &self.disturbance {
+            self.sampler.disturb(by.as_ref(), &self.energy, k)?;
+        }
         for buffer in [&mut model, &mut direction, &mut theta, &mut response] {
             buffer.resize(params, 0.0);
         }

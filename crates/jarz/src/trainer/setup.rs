@@ -10,8 +10,9 @@ use crate::optimizer::{Optimizer, Rule};
 use crate::random::{Purpose, Random};
 use crate::real::Real;
 use crate::resampling::{Scheme, Thresholds, Trigger};
-use crate::sampler::Sampler;
+use crate::sampler::{Disturbance, Sampler};
 use crate::walkers::Walkers;
+use std::sync::Arc;
 
 /// Everything a run is made of. Start from [`Setup::new`] and change what you like.
 #[derive(Clone, Debug)]
@@ -52,6 +53,8 @@ pub struct Setup<T, E> {
     pub start: Stratification,
     /// Initial walkers and their `log Z`, for models that cannot be sampled exactly.
     pub initial: Option<(Vec<T>, Option<f64>)>,
+    /// What puts walkers elsewhere between iterations, if anything does; only for walkers without weights.
+    pub disturbance: Option<Arc<dyn Disturbance<T>>>,
     /// Cross-entropy of the truth on the same data, where known: gives KL divergences.
     pub truth: Option<f64>,
     /// Seed of all random numbers.
@@ -82,6 +85,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             data_batch: None,
             start: Stratification::Stratified,
             initial: None,
+            disturbance: None,
             truth: None,
             seed: 1,
             threads: 0,
