@@ -4,6 +4,7 @@ mod board;
 mod data;
 mod evaluate;
 mod init;
+mod metrics;
 mod report;
 mod reproduce;
 mod sample;
@@ -24,6 +25,7 @@ pub fn run(command: Command, ui: &Ui) -> Result<(), CliError> {
         Command::Sample(args) => sample::sample(args, ui),
         Command::Evaluate(args) => evaluate::evaluate(args, ui),
         Command::Data(args) => data::data(args, ui),
+        Command::Metrics(args) => metrics::metrics(args, ui),
         Command::Init(args) => init::init(args, ui),
         Command::Reproduce(args) => reproduce::reproduce(args, ui),
         Command::Report(args) => report::report(args, ui),
