@@ -9,7 +9,9 @@ pub enum MetricsError {
     #[error("{0}")]
     Features(String),
     /// Two sets whose features have different lengths.
-    #[error("the samples have {samples} features each, but the reference has {reference}: they must come from the same extractor")]
+    #[error(
+        "the samples have {samples} features each, but the reference has {reference}: they must come from the same extractor"
+    )]
     Dimensions {
         /// Of the samples.
         samples: usize,

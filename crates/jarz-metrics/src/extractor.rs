@@ -62,9 +62,13 @@ impl Extractor {
     pub fn load(path: &Path, range: Range) -> Result<Self, MetricsError> {
         let fail = |reason: String| MetricsError::Extractor { path: path.into(), reason };
         let bytes = std::fs::read(path).map_err(|e| fail(e.to_string()))?;
-        let model = Model::load(bytes).map_err(|e| fail(format!("it is no ONNX model that can be read ({e})")))?;
+        let model =
+            Model::load(bytes).map_err(|e| fail(format!("it is no ONNX model that can be read ({e})")))?;
         let &[input] = model.input_ids() else {
-            return Err(fail(format!("it has {} inputs, but must have one: images", model.input_ids().len())));
+            return Err(fail(format!(
+                "it has {} inputs, but must have one: images",
+                model.input_ids().len()
+            )));
         };
         let named = |name: &str| {
             let is_named = |id: &&NodeId| model.node_info(**id).and_then(|n| n.name()) == Some(name);
@@ -91,7 +95,17 @@ impl Extractor {
             _ => return Err(fail("no axis of its input has 1 or 3 channels".into())),
         };
         let (batch, axes) = (*batch, if channels_first { [b, c, a] } else { [a, b, c] });
-        Ok(Extractor { path: path.into(), input, features, logits, batch, axes, channels_first, range, model })
+        Ok(Extractor {
+            path: path.into(),
+            input,
+            features,
+            logits,
+            batch,
+            axes,
+            channels_first,
+            range,
+            model,
+        })
     }
 
     /// What it makes of images of shape (height, width, channels), pixels channels-last in `[-1, 1]`. Grey images are given to a network for
@@ -148,7 +162,9 @@ impl Extractor {
         for i in 0..rows {
             let image = &images[(i % count) * each..(i % count + 1) * each];
             let scaled = scale(image, shape, [h, w]);
-            let pixel = |y: usize, x: usize, k: usize| self.range.of(scaled[(y * w + x) * shape[2] + k.min(shape[2] - 1)]);
+            let pixel = |y: usize, x: usize, k: usize| {
+                self.range.of(scaled[(y * w + x) * shape[2] + k.min(shape[2] - 1)])
+            };
             if self.channels_first {
                 (0..c).for_each(|k| (0..h * w).for_each(|p| data.push(pixel(p / w, p % w, k))));
             } else {

@@ -31,7 +31,10 @@ impl Features {
         }
         if let Some(at) = values.iter().position(|v| !v.is_finite()) {
             let (row, column) = (at / dim + 1, at % dim + 1);
-            return Err(MetricsError::Features(format!("feature {column} of sample {row} is {}", values[at])));
+            return Err(MetricsError::Features(format!(
+                "feature {column} of sample {row} is {}",
+                values[at]
+            )));
         }
         let n = values.len() / dim;
         Ok(Features { dim, values, weights: vec![1.0 / n as f64; n] })

@@ -160,7 +160,8 @@ mod tests {
             (product / 3.0 + 1.0).powi(3)
         };
         let mean = |a: &Features, b: &Features, same: bool| {
-            let pairs = (0..a.len()).flat_map(|i| (0..b.len()).map(move |j| (i, j))).filter(|(i, j)| !same || i != j);
+            let pairs =
+                (0..a.len()).flat_map(|i| (0..b.len()).map(move |j| (i, j))).filter(|(i, j)| !same || i != j);
             let all: Vec<f64> = pairs.map(|(i, j)| k(a.row(i), b.row(j))).collect();
             all.iter().sum::<f64>() / all.len() as f64
         };

@@ -2,6 +2,7 @@
 
 mod curves;
 mod judge;
+mod neighbours;
 mod page;
 
 use crate::criterion::{Outcome, Verdict};
@@ -16,6 +17,7 @@ use jarz_net::{Classifier, Training};
 use jarz_run::config::ImagesConfig;
 use jarz_run::files::write_atomic;
 use jarz_run::{ImageEvaluation, ImageWalkers, image_walkers, images_of, load_images};
+use neighbours::Neighbours;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::Path;
@@ -152,11 +154,22 @@ pub(crate) fn write(
     let verdicts: Vec<Verdict> =
         judged.iter().filter(|j| j.weighted).flat_map(|j| criteria(j, kinds, &spec)).collect();
     let table = masses(&judged, kinds);
-    page::write(out, plan, kinds, &judged, &verdicts, &table)?;
+    let near = judged.iter().map(|j| Neighbours::of_walkers(kinds, j)).collect::<Result<Vec<_>, _>>()?;
+    let noise = match plan.variants.first() {
+        Some(first) => images_of(&first.config)?.noise,
+        None => 0.0,
+    };
+    let how = Preparation { noise, seed: plan.seed, draw: 1 << 41, ..Preparation::default() };
+    let near_held_out = Neighbours::of_held_out(kinds, &how)?;
+    let pages = page::Parts { kinds, judged: &judged, near: &near, near_held_out: &near_held_out };
+    page::write(out, plan, &pages, &verdicts, &table)?;
     let summary = json!({
         "experiment": plan.name, "scale": plan.scale.name(), "version": env!("CARGO_PKG_VERSION"), "seed": plan.seed,
         "kinds": kinds.names, "data_masses": kinds.shares, "classifier_accuracy": kinds.accuracy,
-        "variants": judged.iter().map(|j| json!({"label": j.label, "result": j.result})).collect::<Vec<_>>(),
+        "nearest_held_out": near_held_out.summary(),
+        "variants": judged.iter().zip(&near).map(|(j, n)| json!({
+            "label": j.label, "result": j.result, "nearest": n.summary(),
+        })).collect::<Vec<_>>(),
         "criteria": verdicts.iter().map(|v| json!({
             "claim": v.claim, "asked": v.asked, "measured": v.measured, "agrees": v.outcome.word(),
         })).collect::<Vec<_>>(),

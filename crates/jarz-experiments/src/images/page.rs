@@ -1,5 +1,6 @@
 //! Pictures and page of an experiment on images.
 
+use super::neighbours::{self, Neighbours};
 use super::{Judged, Kinds, curves};
 use crate::criterion::Verdict;
 use crate::error::ExperimentError;
@@ -14,14 +15,24 @@ use std::path::Path;
 /// Images in a row, and rows.
 const GRID: (usize, usize) = (5, 12);
 
+/// What the page is about.
+pub(super) struct Parts<'a> {
+    pub kinds: &'a Kinds,
+    pub judged: &'a [Judged],
+    /// Nearest training images of every run's walkers.
+    pub near: &'a [Neighbours],
+    /// Those of images that no run saw.
+    pub near_held_out: &'a Neighbours,
+}
+
 pub(super) fn write(
     out: &Path,
     plan: &Plan,
-    kinds: &Kinds,
-    judged: &[Judged],
+    parts: &Parts<'_>,
     verdicts: &[Verdict],
     table: &Table,
 ) -> Result<(), ExperimentError> {
+    let Parts { kinds, judged, near, near_held_out } = *parts;
     let figures = out.join("figures");
     let mut report = Report::new(plan.resolved.title.clone()).subtitle(format!(
         "Experiment {}, {} scale",
@@ -59,6 +70,7 @@ pub(super) fn write(
         report = report.images(format!("{}: {} as they come", j.label, j.ensemble), &grid)?;
     }
     report = resampling(report, &figures, kinds, judged)?;
+    report = neighbours::section(report, &figures, kinds, judged, near, near_held_out)?;
     let curves = curves::training(judged)?;
     curves.save(&figures, "training")?;
     report = report.heading("Training").figure(

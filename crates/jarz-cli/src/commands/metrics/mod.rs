@@ -85,24 +85,45 @@ pub fn metrics(args: MetricsArgs, ui: &Ui) -> Result<(), CliError> {
 fn names(inception: bool, extractor: &str) -> [String; 3] {
     match inception {
         true => ["FID", "KID", "Inception score"].map(String::from),
-        false => ["Frechet distance", "kernel distance", "classifier score"].map(|n| format!("{n} ({extractor})")),
+        false => {
+            ["Frechet distance", "kernel distance", "classifier score"].map(|n| format!("{n} ({extractor})"))
+        }
     }
 }
 
 fn print(value: &Value, args: &MetricsArgs) {
     let number = |path: &str| value.pointer(path).and_then(Value::as_f64).unwrap_or(f64::NAN);
     let text = |path: &str| value.pointer(path).and_then(Value::as_str).unwrap_or_default();
-    for (what, path, source) in [("samples", "/samples", &args.samples), ("reference", "/reference", &args.reference)] {
+    for (what, path, source) in
+        [("samples", "/samples", &args.samples), ("reference", "/reference", &args.reference)]
+    {
         let (n, effective) = (number(&format!("{path}/samples")), number(&format!("{path}/effective")));
-        let worth = if n - effective > 1e-6 * n { format!(", worth {effective:.1} of equal weight") } else { String::new() };
+        let worth = if n - effective > 1e-6 * n {
+            format!(", worth {effective:.1} of equal weight")
+        } else {
+            String::new()
+        };
         println!("{what:<10} {n} of '{source}'{worth}");
     }
     if let Some(sha) = value.pointer("/extractor/sha256").and_then(Value::as_str) {
-        println!("extractor  {}, {} features, SHA-256 {sha}", text("/extractor/name"), number("/extractor/features"));
+        println!(
+            "extractor  {}, {} features, SHA-256 {sha}",
+            text("/extractor/name"),
+            number("/extractor/features")
+        );
     }
     println!("{}: {:.6}", text("/frechet/name"), number("/frechet/value/distance"));
-    println!("  of the means {:.6}, of the covariances {:.6}", number("/frechet/value/of_means"), number("/frechet/value/of_covariances"));
-    println!("{}: {:.6} ± {:.6}", text("/kernel/name"), number("/kernel/value/distance"), number("/kernel/value/std_error"));
+    println!(
+        "  of the means {:.6}, of the covariances {:.6}",
+        number("/frechet/value/of_means"),
+        number("/frechet/value/of_covariances")
+    );
+    println!(
+        "{}: {:.6} ± {:.6}",
+        text("/kernel/name"),
+        number("/kernel/value/distance"),
+        number("/kernel/value/std_error")
+    );
     if !value["score"].is_null() {
         println!(
             "{}: {:.4} over all, {:.4} with a standard deviation of {:.4} over {} parts",
@@ -116,7 +137,12 @@ fn print(value: &Value, args: &MetricsArgs) {
 }
 
 /// Features of a source, by the network unless they are features already.
-fn compared(source: Source, shape: Option<[usize; 3]>, network: Option<&Extractor>, ui: &Ui) -> Result<Set, CliError> {
+fn compared(
+    source: Source,
+    shape: Option<[usize; 3]>,
+    network: Option<&Extractor>,
+    ui: &Ui,
+) -> Result<Set, CliError> {
     let logs = source.log_weights.clone();
     let (features, logits) = match network {
         Some(network) if !source.features => {
@@ -132,7 +158,12 @@ fn compared(source: Source, shape: Option<[usize; 3]>, network: Option<&Extracto
     Ok(Set { features: weighted(features)?, logits: logits.map(weighted).transpose()? })
 }
 
-fn extract(source: &Source, shape: Option<[usize; 3]>, network: &Extractor, ui: &Ui) -> Result<Extracted, CliError> {
+fn extract(
+    source: &Source,
+    shape: Option<[usize; 3]>,
+    network: &Extractor,
+    ui: &Ui,
+) -> Result<Extracted, CliError> {
     let Some(shape) = source.shape.or(shape) else {
         return Err(CliError::Message(format!(
             "'{}' has {} numbers per sample and says nothing of their shape: give --shape, e.g. --shape 32x32x3",
@@ -141,7 +172,10 @@ fn extract(source: &Source, shape: Option<[usize; 3]>, network: &Extractor, ui: 
     };
     let [h, w, c] = shape;
     if h * w * c != source.dim {
-        let text = format!("'{}' has {} numbers per sample, which is no image of {h}x{w}x{c}", source.name, source.dim);
+        let text = format!(
+            "'{}' has {} numbers per sample, which is no image of {h}x{w}x{c}",
+            source.name, source.dim
+        );
         return Err(CliError::Message(text));
     }
     let images: Vec<f32> = source.values.iter().map(|v| *v as f32).collect();
@@ -157,10 +191,13 @@ fn extract(source: &Source, shape: Option<[usize; 3]>, network: &Extractor, ui: 
 
 /// `HxWxC`, three positive numbers.
 fn parse_shape(text: &str) -> Result<[usize; 3], CliError> {
-    let numbers: Vec<usize> = text.split('x').filter_map(|n| n.parse().ok().filter(|n| (1..1 << 16).contains(n))).collect();
+    let numbers: Vec<usize> =
+        text.split('x').filter_map(|n| n.parse().ok().filter(|n| (1..1 << 16).contains(n))).collect();
     match numbers[..] {
         [h, w, c] if text.split('x').count() == 3 => Ok([h, w, c]),
-        _ => Err(CliError::Message(format!("--shape {text}: should be height, width and channels, like 32x32x3"))),
+        _ => Err(CliError::Message(format!(
+            "--shape {text}: should be height, width and channels, like 32x32x3"
+        ))),
     }
 }
 

@@ -2,7 +2,9 @@
 
 use crate::error::CliError;
 use crate::ui::Ui;
-use jarz_data::{Images, KNOWN_SETS, KnownSet, Part, Preparation, ReadOptions, cache_folder, read_png_folder, read_table};
+use jarz_data::{
+    Images, KNOWN_SETS, KnownSet, Part, Preparation, ReadOptions, cache_folder, read_png_folder, read_table,
+};
 use jarz_run::SampleRequest;
 use std::path::Path;
 
@@ -32,7 +34,8 @@ impl Source {
         if path.is_file() {
             return Source::file(name, path);
         }
-        let samples = [path.to_path_buf(), path.join("samples")].into_iter().find(|p| p.join("weighted.npy").is_file());
+        let samples =
+            [path.to_path_buf(), path.join("samples")].into_iter().find(|p| p.join("weighted.npy").is_file());
         if let Some(folder) = samples {
             let mut source = Source::file(name, &folder.join("weighted.npy"))?;
             source.log_weights = Some(read_log_weights(&folder.join("log_weights.npy"))?);
@@ -110,7 +113,12 @@ impl Source {
 pub fn read_log_weights(path: &Path) -> Result<Vec<f64>, CliError> {
     let table = read_table(path, &ReadOptions::default())?;
     if table.cols != 1 && table.rows != 1 {
-        let text = format!("'{}' holds {} x {} numbers, not one log-weight per sample", path.display(), table.rows, table.cols);
+        let text = format!(
+            "'{}' holds {} x {} numbers, not one log-weight per sample",
+            path.display(),
+            table.rows,
+            table.cols
+        );
         return Err(CliError::Message(text));
     }
     Ok(table.values)
