@@ -164,9 +164,12 @@ pub struct MetricsArgs {
     /// Log-weights of the samples, one number each [default: those in the folder of samples, or none]
     #[arg(long, value_name = "FILE")]
     pub log_weights: Option<PathBuf>,
-    /// At most so many samples of each source, evenly spread
+    /// At most so many samples, evenly spread
     #[arg(long, value_name = "N", default_value_t = 50_000)]
     pub most: usize,
+    /// At most so many of the reference, evenly spread
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub most_reference: usize,
     /// At most so many of each for the kernel distance, whose time goes with their square
     #[arg(long, value_name = "N", default_value_t = 5_000)]
     pub kernel_samples: usize,

@@ -31,9 +31,8 @@ pub fn metrics(args: MetricsArgs, ui: &Ui) -> Result<(), CliError> {
     if let Some(file) = &args.log_weights {
         samples.log_weights = Some(read_log_weights(file)?);
     }
-    for source in [&mut samples, &mut reference] {
-        source.thin(args.most);
-    }
+    samples.thin(args.most);
+    reference.thin(args.most_reference);
     let shape = args.shape.as_deref().map(parse_shape).transpose()?.or(reference.shape).or(samples.shape);
     let extractor = match &args.extractor {
         Some(path) => Some((path, Extractor::load(path, args.range.into())?, file_sha256(path)?)),
