@@ -33,6 +33,8 @@ pub struct Ui {
     pub quiet: bool,
     /// Results as JSON on standard output.
     pub json: bool,
+    /// Not even warnings and results: another rank says them.
+    pub silent: bool,
 }
 
 impl Ui {
@@ -45,7 +47,16 @@ impl Ui {
 
     /// A warning; never suppressed.
     pub fn warn(&self, text: &str) {
-        eprintln!("warning: {text}");
+        if !self.silent {
+            eprintln!("warning: {text}");
+        }
+    }
+
+    /// How it ended; never suppressed.
+    pub fn result(&self, text: &str) {
+        if !self.silent {
+            eprintln!("{text}");
+        }
     }
 
     /// Progress of a run of `iterations`, of which `done` are done.

@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Jarz, SMALL};
+use common::{Jarz, SMALL, text};
 
 #[test]
 fn configurations() {
@@ -132,4 +132,21 @@ fn two_processes_do_not_share_a_folder() {
     child.kill().unwrap();
     child.wait().unwrap();
     result.unwrap();
+}
+
+/// Each of the processes that a launcher starts would do the whole run.
+#[cfg(not(feature = "mpi"))]
+#[test]
+fn several_processes_without_mpi_are_refused() {
+    let j = Jarz::new();
+    j.write("small.toml", SMALL);
+    for launcher in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"] {
+        let out = j.command(&["train", "small.toml", "--out", "r"]).env(launcher, "3").output().unwrap();
+        let said = text(&out.stderr);
+        assert_eq!(out.status.code(), Some(1), "{said}");
+        assert!(said.contains("one of 3 processes") && said.contains("--features mpi"), "{said}");
+        assert!(!j.path("r").exists());
+    }
+    let out = j.command(&["train", "small.toml", "--out", "r"]).env("PMI_SIZE", "1").output().unwrap();
+    assert!(out.status.success(), "{}", text(&out.stderr));
 }

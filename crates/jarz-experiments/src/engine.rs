@@ -189,7 +189,14 @@ impl Board<'_> {
         let mut observer = Ticks { board: self, seconds: estimate.timings[task.variant].step, pending: 0 };
         let warn = |text: &str| self.watch.warn(text);
         let classifier = self.classifier;
-        let session = Session { observer: &mut observer, stop: &stop, warn: &warn, classifier };
+        let session = Session {
+            observer: &mut observer,
+            stop: &stop,
+            warn: &warn,
+            classifier,
+            ranks: jarz::Ranks::alone(),
+            threads: 0,
+        };
         let summary = if is_run(&folder) {
             jarz_run::resume(&folder, None, Some(estimate.threads), session)
         } else {

@@ -136,7 +136,9 @@ fn digits_are_trained_judged_and_shown() {
     for (variant, judged) in ["jarzynski", "pcd"].iter().zip(variants) {
         check_masses(&options.out, variant, &judged["result"]);
     }
-    for picture in ["data", "walkers-1", "walkers-2", "by-weight-1", "resampled-1", "training", "masses", "neighbours-2"] {
+    for picture in
+        ["data", "walkers-1", "walkers-2", "by-weight-1", "resampled-1", "training", "masses", "neighbours-2"]
+    {
         let png = std::fs::read(options.out.join(format!("figures/{picture}.png"))).unwrap();
         assert!(png.starts_with(b"\x89PNG"), "{picture}");
     }
@@ -164,7 +166,8 @@ fn without_a_classifier_there_are_no_masses() {
     experiment.variants[1].set.push("walkers.augment={ probability = 0.5 }".into());
     let plan = experiment.plan(Scale::Quick, Some(1), None).unwrap();
     let (name, out) = ("digits".to_string(), folder.path().join("digits"));
-    let options = Options { name, out, scale: Scale::Quick, runs: None, seed: None, threads: 2, force: false };
+    let options =
+        Options { name, out, scale: Scale::Quick, runs: None, seed: None, threads: 2, force: false };
     let finished = options.reproduce(&plan, &Silent).unwrap();
     assert!(finished.summary["kinds"].as_array().unwrap().is_empty());
     assert!(finished.summary["variants"][1]["result"]["walker_masses"].is_null());

@@ -79,7 +79,10 @@ impl Job for Calibrate {
             return Ok(Timing { setup, step, row: start.elapsed().as_secs_f64() });
         }
         let some = all.min(ROW_POINTS);
-        if let Some(points) = Dataset::new(trainer.data().dim(), trainer.data().values()[..some * trainer.data().dim()].to_vec()) {
+        if let Some(points) = Dataset::new(
+            trainer.data().dim(),
+            trainer.data().values()[..some * trainer.data().dim()].to_vec(),
+        ) {
             trainer.mean_energy(&points)?;
         }
         let row = start.elapsed().as_secs_f64() * all as f64 / some as f64;

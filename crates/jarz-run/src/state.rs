@@ -71,7 +71,6 @@ fn put_walkers<T: Scalar>(out: &mut Snapshot, prefix: &str, iteration: u64, w: &
     // Gradients, or whatever else the energy keeps per walker.
     out.put(name("walkers.gradients"), &[n, w.gradients.len() / n.max(1)], T::array(&w.gradients));
     out.put(name("walkers.ancestors"), &[n], w.ancestors.clone());
-    out.put(name("walkers.line"), &[n], w.line.clone());
     out.put(name("counts"), &[3], vec![iteration, w.resamplings, s.count]);
 }
 
@@ -87,7 +86,6 @@ fn get_walkers<T: Scalar>(from: &Snapshot, prefix: &str) -> Result<(Walkers<T>, 
         energies: list("walkers.energies")?,
         log_weights: list("walkers.log_weights")?,
         ancestors: from.u64s(&name("walkers.ancestors"))?.to_vec(),
-        line: from.u64s(&name("walkers.line"))?.to_vec(),
         log_z: list("walkers.log_z")?.first().copied(),
         resamplings: counts[1],
     };

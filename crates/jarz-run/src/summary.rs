@@ -1,8 +1,9 @@
 //! `summary.json`: the final figures of a run.
 
 use jarz::estimate::over_runs;
-use jarz::{Algorithm, Estimates, Measured, StopReason};
+use jarz::{Algorithm, Estimates, Measured, Ranks, StopReason};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 /// The final figures of a run. Numbers that an algorithm does not have are null.
@@ -38,9 +39,32 @@ pub struct Summary {
     pub walker_masses_std_error: Option<Vec<Option<f64>>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub means: Option<Vec<Vec<f64>>>,
+    /// Ranks, if there were several, and what went between them since this process began.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ranks: Option<usize>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub traffic: Option<BTreeMap<String, Carried>>,
+}
+
+/// Bytes and messages that all ranks received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[allow(missing_docs)]
+pub struct Carried {
+    pub bytes: u64,
+    pub messages: u64,
 }
 
 impl Summary {
+    /// What went between ranks, if there are several; all of them ask.
+    pub(crate) fn add_traffic(&mut self, ranks: &Ranks) {
+        if !ranks.is_alone() {
+            let carried = ranks.traffic_of_all().into_iter();
+            let carried =
+                carried.map(|(t, bytes, messages)| (t.name().to_string(), Carried { bytes, messages }));
+            (self.ranks, self.traffic) = (Some(ranks.size()), Some(carried.collect()));
+        }
+    }
+
     pub(crate) fn new(
         seed: u64,
         algorithm: Algorithm,
@@ -76,6 +100,8 @@ impl Summary {
             walker_masses: row.walker_masses,
             walker_masses_std_error: row.walker_masses_std_error,
             means: e.means.clone(),
+            ranks: None,
+            traffic: None,
         }
     }
 }

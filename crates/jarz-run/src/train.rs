@@ -1,6 +1,6 @@
 //! Training runs in a folder: start, stop, resume.
 
-use crate::checkpoint::CheckpointStore;
+use crate::checkpoint::{CheckpointStore, Loaded};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::RunError;
@@ -12,7 +12,7 @@ use crate::sample::pixels;
 use crate::state::{Scalar, from_snapshot, to_snapshot};
 use crate::summary::Summary;
 use crate::tensorboard::EventWriter;
-use jarz::{Checkpoints, Classes, Energy, Loop, Observer, Setup, State, Trainer};
+use jarz::{Checkpoints, Classes, Energy, Loop, Observer, Ranks, Setup, State, Trainer};
 use jarz_net::Classifier;
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -27,6 +27,10 @@ pub struct Session<'a> {
     pub warn: &'a dyn Fn(&str),
     /// Tells kinds of images apart, whose masses are then logged.
     pub classifier: Option<&'a Classifier<f32>>,
+    /// Who shares the run. All ranks make the same calls; the first reads and writes the folder, the others read checkpoints.
+    pub ranks: Ranks,
+    /// Threads, if the configuration leaves it open; 0 means one per core.
+    pub threads: usize,
 }
 
 /// Starts a run in a new folder.
@@ -50,22 +54,33 @@ pub fn resume(
 ) -> Result<Summary, RunError> {
     let mut config = read_config(folder)?;
     check_unchanged(&config)?;
-    let folder = RunFolder::open(folder)?;
+    // All have read the configuration before the first may write it.
+    session.ranks.first_says(0);
+    let open = session.ranks.is_first().then(|| RunFolder::open(folder)).transpose()?;
     if let Some(iterations) = iterations {
         config.run.iterations = iterations;
         config.check()?;
-        folder.write_config(&config)?;
+        if let Some(folder) = &open {
+            folder.write_config(&config)?;
+        }
     }
     if let Some(threads) = threads {
         config.run.threads = threads;
     }
-    with_setup(&config, Train { config: &config, folder: Place::Existing(folder), session })
+    with_setup(&config, Train { config: &config, folder: Place::Existing { folder, open }, session })
 }
 
 /// Where a run is kept.
 enum Place<'a> {
-    New { folder: &'a Path, force: bool },
-    Existing(RunFolder),
+    New {
+        folder: &'a Path,
+        force: bool,
+    },
+    /// Open on the first rank.
+    Existing {
+        folder: &'a Path,
+        open: Option<RunFolder>,
+    },
 }
 
 struct Train<'a, 's> {
@@ -78,54 +93,55 @@ impl Job for Train<'_, '_> {
     type Output = Summary;
 
     fn run<T: Scalar, E: Energy<T>>(self, setup: Setup<T, E>) -> Result<Summary, RunError> {
-        let algorithm = setup.algorithm;
+        let (algorithm, ranks) = (setup.algorithm, self.session.ranks.clone());
         // Everything that can be wrong with the configuration shows before a folder is touched.
-        let mut trainer = Trainer::new(setup)?;
-        let folder = match self.folder {
-            Place::Existing(folder) => folder,
-            Place::New { folder, force } => {
-                let folder = RunFolder::create(folder, force)?;
-                folder.write_config(self.config)?;
-                folder
+        let threads = if setup.threads == 0 { self.session.threads } else { setup.threads };
+        let mut trainer = Trainer::new(Setup { ranks: ranks.clone(), threads, ..setup })?;
+        let (folder, path) = match self.folder {
+            Place::Existing { folder, open } => (open, folder),
+            Place::New { folder, force } if ranks.is_first() => {
+                let created = RunFolder::create(folder, force)?;
+                created.write_config(self.config)?;
+                (Some(created), folder)
             }
+            Place::New { folder, .. } => (None, folder),
         };
-        let store = CheckpointStore::open(folder.file("checkpoints"))?;
+        let checkpoints = path.join("checkpoints");
+        let store = match ranks.is_first() {
+            true => CheckpointStore::open(checkpoints)?,
+            false => CheckpointStore::at(checkpoints),
+        };
+        // The others look when the first has made or cleared the folder.
+        let mut loaded = if ranks.is_first() { store.load_latest()? } else { None };
         let mut earlier = 0.0;
-        if let Some(loaded) = store.load_latest()? {
-            for (_, reason) in &loaded.rejected {
-                (self.session.warn)(&format!("{reason}\ngoing on from '{}' instead", loaded.path.display()));
+        if ranks.first_says(loaded.is_some() as u64) == 1 {
+            if loaded.is_none() {
+                loaded = store.load_latest()?;
             }
-            let (state, seconds) = from_snapshot::<T>(&loaded.snapshot)?;
-            if state.iteration != loaded.iteration {
-                let text = format!(
-                    "'{}' holds iteration {}; it was renamed",
-                    loaded.path.display(),
-                    state.iteration
-                );
-                return Err(RunError::Impossible(text));
-            }
-            trainer.restore(state)?;
-            earlier = seconds;
+            earlier = go_on(loaded, &store, &mut trainer, self.session.warn)?;
         }
         let clock = Clock::new(earlier);
-        let mut metrics = MetricsWriter::open(&folder.file("metrics.jsonl"), trainer.iteration(), clock)?;
         let run = &self.config.run;
-        let mut events = match run.tensorboard {
-            true => {
-                let rows = read_metrics(&folder.file("metrics.jsonl"))?;
-                Some(EventWriter::open(&folder.file("tensorboard"), &rows, clock)?)
+        let (mut metrics, mut events, mut writer) = (None, None, None);
+        if let Some(folder) = &folder {
+            let file = folder.file("metrics.jsonl");
+            metrics = Some(MetricsWriter::open(&file, trainer.iteration(), clock)?);
+            if run.tensorboard {
+                let rows = read_metrics(&file)?;
+                events = Some(EventWriter::open(&folder.file("tensorboard"), &rows, clock)?);
             }
-            false => None,
-        };
-        let mut writer = CheckpointWriter {
-            store,
-            clock,
-            every: run.checkpoint_every,
-            interval: Duration::from_secs_f64(run.checkpoint_seconds.min(1e9)),
-            last: Instant::now(),
-            saved: None,
-        };
-        let mut observers: Vec<&mut dyn Observer> = vec![&mut metrics, self.session.observer];
+            writer = Some(CheckpointWriter {
+                store,
+                clock,
+                every: run.checkpoint_every,
+                interval: Duration::from_secs_f64(run.checkpoint_seconds.min(1e9)),
+                last: Instant::now(),
+                saved: None,
+            });
+        }
+        let mut observers: Vec<&mut dyn Observer> = Vec::new();
+        observers.extend(metrics.iter_mut().map(|metrics| metrics as &mut dyn Observer));
+        observers.push(self.session.observer);
         observers.extend(events.iter_mut().map(|events| events as &mut dyn Observer));
         let (energy, classifier) = (trainer.energy().clone(), self.session.classifier);
         if classifier.is_some_and(|c| c.network().inputs() != energy.dim()) {
@@ -137,16 +153,46 @@ impl Job for Train<'_, '_> {
             log_every: run.log_every,
             classes: classifier.map(|c| Classes { count: c.classes(), probabilities: &kinds }),
             observers,
-            checkpoints: Some(&mut writer),
+            checkpoints: writer.as_mut().map(|writer| writer as &mut dyn Checkpoints<T>),
             stop: self.session.stop,
         };
         let stopped = steps.run(&mut trainer)?;
         let estimates = steps.estimates(&mut trainer)?;
         let leaves = trainer.leaves_one_out();
-        let summary = Summary::new(self.config.seed, algorithm, leaves, stopped, &estimates, clock.seconds());
-        folder.write_json("summary.json", &summary)?;
+        let mut summary =
+            Summary::new(self.config.seed, algorithm, leaves, stopped, &estimates, clock.seconds());
+        summary.add_traffic(&ranks);
+        if let Some(folder) = &folder {
+            folder.write_json("summary.json", &summary)?;
+        }
         Ok(summary)
     }
+}
+
+/// Goes on from the latest checkpoint; the computing time it had taken.
+fn go_on<T: Scalar, E: Energy<T>>(
+    loaded: Option<Loaded>,
+    store: &CheckpointStore,
+    trainer: &mut Trainer<T, E>,
+    warn: &dyn Fn(&str),
+) -> Result<f64, RunError> {
+    let Some(loaded) = loaded else {
+        let folder = store.folder().display();
+        return Err(RunError::Impossible(format!(
+            "this rank sees no checkpoint in '{folder}': it must be a folder that all machines share"
+        )));
+    };
+    for (_, reason) in loaded.rejected.iter().filter(|_| trainer.ranks().is_first()) {
+        warn(&format!("{reason}\ngoing on from '{}' instead", loaded.path.display()));
+    }
+    let (state, seconds) = from_snapshot::<T>(&loaded.snapshot)?;
+    if state.iteration != loaded.iteration {
+        let path = loaded.path.display();
+        let text = format!("'{path}' holds iteration {}; it was renamed", state.iteration);
+        return Err(RunError::Impossible(text));
+    }
+    trainer.restore(state)?;
+    Ok(seconds)
 }
 
 /// Keeps checkpoints by iterations and by time.

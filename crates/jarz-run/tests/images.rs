@@ -51,7 +51,14 @@ fn config(changes: &[&str]) -> Result<Config, RunError> {
 }
 
 fn run(folder: &Path, changes: &[&str], stop: &dyn Fn() -> bool) -> Result<Summary, RunError> {
-    let session = Session { observer: &mut Nobody, stop, warn: &|text| panic!("{text}"), classifier: None };
+    let session = Session {
+        observer: &mut Nobody,
+        stop,
+        warn: &|text| panic!("{text}"),
+        classifier: None,
+        ranks: jarz::Ranks::alone(),
+        threads: 0,
+    };
     train(config(changes)?, folder, false, session)
 }
 
@@ -62,8 +69,14 @@ fn whole_and_resumed(folder: &Path, changes: &[&str]) -> [Summary; 2] {
     let asked = AtomicU64::new(0);
     let changes = [changes, &["run.threads=1"]].concat();
     run(&cut, &changes, &|| asked.fetch_add(1, Ordering::Relaxed) == 2).unwrap();
-    let session =
-        Session { observer: &mut Nobody, stop: &|| false, warn: &|text| panic!("{text}"), classifier: None };
+    let session = Session {
+        observer: &mut Nobody,
+        stop: &|| false,
+        warn: &|text| panic!("{text}"),
+        classifier: None,
+        ranks: jarz::Ranks::alone(),
+        threads: 0,
+    };
     resume(&cut, None, Some(2), session).unwrap();
     [whole, cut].map(|folder| read_summary(&folder).unwrap())
 }
@@ -124,9 +137,11 @@ fn walkers_are_augmented_as_images() {
     // Two flips are none, up to what the kernel does in two tiny steps.
     let folder = tempfile::tempdir().unwrap();
     let still = ["algorithm.kind=pcd", "kernel.kind=ula", "kernel.step_size=1e-8", "optimizer.rates.all=0.0"];
-    let flip = "walkers.augment={ probability = 1.0, colour = 0.0, flip = 1.0, smallest_crop = 1.0, blur = 0.0 }";
+    let flip =
+        "walkers.augment={ probability = 1.0, colour = 0.0, flip = 1.0, smallest_crop = 1.0, blur = 0.0 }";
     let end = |name: &str, more: &[&str]| {
-        run(&folder.path().join(name), &[&still[..], &["data.noise=0.01"], more].concat(), &|| false).unwrap();
+        run(&folder.path().join(name), &[&still[..], &["data.noise=0.01"], more].concat(), &|| false)
+            .unwrap();
         walkers(&folder.path().join(name))
     };
     let (never, once, twice) = (
@@ -137,7 +152,12 @@ fn walkers_are_augmented_as_images() {
     let mirrored: Vec<f64> = (0..never.len()).map(|i| never[i / 8 * 8 + 7 - i % 8]).collect();
     let far = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
     // What sticks out of [-1, 1] by noise is cut off: a few times 0.01.
-    assert!(far(&once, &mirrored) < 0.06 && far(&twice, &never) < 0.06, "{} {}", far(&once, &mirrored), far(&twice, &never));
+    assert!(
+        far(&once, &mirrored) < 0.06 && far(&twice, &never) < 0.06,
+        "{} {}",
+        far(&once, &mirrored),
+        far(&twice, &never)
+    );
     assert!(far(&once, &never) > 0.5);
 }
 

@@ -16,9 +16,12 @@ pub struct Classes<'a, T> {
 impl<T> Classes<'_, T> {
     /// Masses of the kinds among weighted walkers, with standard errors by ancestry.
     pub fn masses(&self, walkers: &Walkers<T>) -> Vec<Measured> {
-        let rows = (self.probabilities)(&walkers.positions);
         let weights = normalise(&walkers.log_weights);
-        let families = Families::new(&walkers.ancestors, &weights);
+        self.masses_in(&walkers.positions, &Families::new(&walkers.ancestors, &weights))
+    }
+
+    pub(crate) fn masses_in(&self, positions: &[T], families: &Families<'_>) -> Vec<Measured> {
+        let rows = (self.probabilities)(positions);
         (0..self.count).map(|k| families.mean(|i| rows[i * self.count + k])).collect()
     }
 }

@@ -3,19 +3,24 @@
 use crate::energy::{Energy, Stratification};
 use crate::random::{Purpose, Random};
 use crate::real::Real;
+use std::ops::Range;
 
-/// `n` points in `dim` dimensions, row-major.
+/// `n` points in `dim` dimensions, row-major. Among several ranks, each may hold a part of them only.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Dataset<T> {
     dim: usize,
     values: Vec<T>,
+    /// Points of all ranks, and the number of the first that is here.
+    len: usize,
+    first: usize,
 }
 
 impl<T: Real> Dataset<T> {
     /// From row-major values; `None` if there are none, or they do not fill whole rows, or one is not finite.
     pub fn new(dim: usize, values: Vec<T>) -> Option<Self> {
         let whole = dim > 0 && !values.is_empty() && values.len().is_multiple_of(dim);
-        (whole && values.iter().all(|v| v.is_finite())).then_some(Dataset { dim, values })
+        let len = values.len() / dim.max(1);
+        (whole && values.iter().all(|v| v.is_finite())).then_some(Dataset { dim, values, len, first: 0 })
     }
 
     /// From double precision.
@@ -33,9 +38,25 @@ impl<T: Real> Dataset<T> {
         Dataset::new(model.dim(), values)
     }
 
-    /// Number of points.
+    /// Forgets all points but those with the given numbers, which they keep.
+    pub(crate) fn keep(self, rows: Range<usize>) -> Self {
+        let values = self.rows(rows.clone()).to_vec();
+        Dataset { values, first: rows.start, ..self }
+    }
+
+    /// Number of points, wherever they are.
     pub fn len(&self) -> usize {
-        self.values.len() / self.dim
+        self.len
+    }
+
+    /// Whether all of them are here.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.values.len() == self.len * self.dim
+    }
+
+    /// Points that are here.
+    pub(crate) fn rows(&self, rows: Range<usize>) -> &[T] {
+        &self.values[(rows.start - self.first) * self.dim..(rows.end - self.first) * self.dim]
     }
 
     /// Never: a data set has at least one point.
@@ -48,13 +69,13 @@ impl<T: Real> Dataset<T> {
         self.dim
     }
 
-    /// All values.
+    /// All values that are here.
     pub fn values(&self) -> &[T] {
         &self.values
     }
 
-    /// Point `i`.
+    /// Point `i`, which must be here.
     pub fn row(&self, i: usize) -> &[T] {
-        &self.values[i * self.dim..(i + 1) * self.dim]
+        self.rows(i..i + 1)
     }
 }

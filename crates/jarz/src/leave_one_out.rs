@@ -14,9 +14,10 @@
 //! Without this factor the correction overshoots, by `R H / (1 - rho)` for short memories and beyond all bounds for walkers that
 //! hardly move.
 
-use crate::energy::PerWalker;
+use crate::energy::{Energy, PerWalker};
+use crate::ranks::Topic;
 use crate::real::Real;
-use crate::walkers::Walkers;
+use crate::sampler::Sampler;
 
 /// Walkers that are watched.
 const WATCHED: usize = 512;
@@ -51,25 +52,25 @@ impl Memory {
     }
 
     /// Notes the gradients before an iteration.
-    pub(crate) fn look<T: Real>(
+    pub(crate) fn look<T: Real, E: Energy<T>>(
         &mut self,
-        walkers: &Walkers<T>,
+        sampler: &Sampler<T, E>,
         gradients: &dyn PerWalker<T>,
         params: usize,
     ) {
-        self.before = rows(walkers, gradients, params);
+        self.before = rows(sampler, gradients, params).0;
     }
 
     /// Compares them with those after it.
-    pub(crate) fn compare<T: Real>(
+    pub(crate) fn compare<T: Real, E: Energy<T>>(
         &mut self,
-        walkers: &Walkers<T>,
+        sampler: &Sampler<T, E>,
         gradients: &dyn PerWalker<T>,
         params: usize,
     ) {
-        let after = rows(walkers, gradients, params);
-        let top = watched(walkers).map(|i| walkers.log_weights[i]).fold(f64::NEG_INFINITY, f64::max);
-        let weights: Vec<f64> = watched(walkers).map(|i| (walkers.log_weights[i] - top).exp()).collect();
+        let (after, log_weights) = rows(sampler, gradients, params);
+        let top = log_weights.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+        let weights: Vec<f64> = log_weights.iter().map(|a| (a - top).exp()).collect();
         let total: f64 = weights.iter().sum();
         let first = self.variance.is_empty();
         self.variance.resize(params, 0.0);
@@ -104,17 +105,27 @@ impl Memory {
     }
 }
 
-fn watched<T: Real>(walkers: &Walkers<T>) -> impl Iterator<Item = usize> {
-    let n = walkers.len();
+/// Parameter gradients and log-weights of walkers all over the ensemble, whichever rank has them.
+fn rows<T: Real, E: Energy<T>>(
+    sampler: &Sampler<T, E>,
+    gradients: &dyn PerWalker<T>,
+    params: usize,
+) -> (Vec<f64>, Vec<f64>) {
+    let (walkers, shard, ranks) = (sampler.walkers(), sampler.place(), sampler.ranks());
+    let (n, d) = (sampler.count(), walkers.dim);
     let count = n.min(WATCHED);
-    (0..count).map(move |i| i * n / count)
-}
-
-fn rows<T: Real>(walkers: &Walkers<T>, gradients: &dyn PerWalker<T>, params: usize) -> Vec<f64> {
-    let d = walkers.dim;
+    let of_rank = |rank: usize| {
+        let rows = shard.rows_of(rank);
+        (0..count).map(move |i| i * n / count).filter(move |i| rows.contains(i))
+    };
+    let first = shard.rows().start;
+    let here: Vec<usize> = of_rank(ranks.rank()).map(|i| i - first).collect();
     let x: Vec<T> =
-        watched(walkers).flat_map(|i| walkers.positions[i * d..(i + 1) * d].iter().copied()).collect();
-    let mut out = vec![0.0; x.len() / d * params];
+        here.iter().flat_map(|&i| walkers.positions[i * d..(i + 1) * d].iter().copied()).collect();
+    let mut out = vec![0.0; here.len() * params];
     gradients.param_gradients(&x, &mut out);
-    out
+    let log_weights: Vec<f64> = here.iter().map(|&i| walkers.log_weights[i]).collect();
+    let counts: Vec<usize> = (0..ranks.size()).map(|r| of_rank(r).count()).collect();
+    let wide: Vec<usize> = counts.iter().map(|c| c * params).collect();
+    (ranks.gather(Topic::Steps, &out, &wide), ranks.gather(Topic::Steps, &log_weights, &counts))
 }

@@ -1,7 +1,7 @@
 //! Sharing work over threads so that the result does not depend on how many there are.
 //!
 //! Work is cut into chunks whose size depends on the problem alone; each chunk has its own sums, merged in
-//! the order of the chunks. (Ranks of a cluster would own whole chunks: same sums, same order.)
+//! the order of the chunks. Ranks of a cluster own whole chunks: same sums, same order.
 
 use crate::energy::Energy;
 use crate::error::Error;
@@ -10,10 +10,14 @@ use rayon::prelude::*;
 use std::marker::PhantomData;
 use std::sync::Mutex;
 
-/// Chunks an ensemble is cut into at most.
+/// Chunks an ensemble is cut into at most; large ones are cut into chunks of [`LARGE_CHUNK`] rows.
 const MAX_CHUNKS: usize = 128;
-/// Chunks it may always be cut into, however many parameters there are.
+/// Rows in the chunks of large ensembles.
+const LARGE_CHUNK: usize = 8 * 1024;
+/// Chunks it may always be cut into, however many parameters there are; more if they have more than [`SMALL_CHUNK`] rows.
 const MIN_CHUNKS: usize = 16;
+/// Rows in a chunk for which sums of many parameters are worth their memory.
+const SMALL_CHUNK: usize = 256;
 /// Numbers in the sums of all chunks, one per parameter and chunk: they are merged one after the other.
 const CHUNK_NUMBERS: usize = 1 << 20;
 /// Bytes of one array of a block: small enough for a few arrays to stay in cache.
@@ -34,7 +38,9 @@ impl Layout {
         let row_bytes = energy.dim() * size_of::<T>();
         let by_size = || (BLOCK_BYTES / row_bytes.max(1)).clamp(16, 256) / 16 * 16;
         let block = energy.rows_per_block().map_or_else(by_size, |rows| rows.max(1));
-        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1)).clamp(MIN_CHUNKS, MAX_CHUNKS);
+        let most = MAX_CHUNKS.max(rows / LARGE_CHUNK);
+        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1))
+            .clamp(MIN_CHUNKS.max(rows / SMALL_CHUNK).min(most), most);
         Layout { block, chunk: rows.div_ceil(chunks).next_multiple_of(block) }
     }
 

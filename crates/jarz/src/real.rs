@@ -5,6 +5,7 @@ use crate::energy::mixture::panels::MixtureKernels;
 use crate::random::Key;
 use crate::random::math::{exp_f32, exp_f64};
 use crate::random::normal::{Stream, fours_f32, normal_rows, twos_f64};
+use crate::ranks::Plain;
 use crate::simd::{Isa, LANES, Simd, Vector};
 use std::fmt::{Debug, Display};
 use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
@@ -26,6 +27,7 @@ pub trait Real:
     + Neg<Output = Self>
     + AddAssign
     + MixtureKernels
+    + Plain
 {
     /// Name used in configurations and files.
     const NAME: &'static str;

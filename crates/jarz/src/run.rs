@@ -65,31 +65,30 @@ impl<T: Real> Loop<'_, T> {
     pub fn estimates<E: Energy<T>>(&self, trainer: &mut Trainer<T, E>) -> Result<Estimates, Error> {
         let mut estimates = trainer.estimates()?;
         if let Some(classes) = &self.classes {
-            let mut masses = classes.masses(trainer.walkers());
-            if !trainer.algorithm().is_weighted() {
-                masses.iter_mut().for_each(|mass| mass.std_error = None);
-            }
-            estimates.walker_masses = Some(masses);
+            estimates.walker_masses = Some(trainer.masses_of(classes));
         }
         Ok(estimates)
     }
 
-    /// Runs until done or stopped; keeps a last checkpoint either way.
+    /// Runs until done or stopped; keeps a last checkpoint either way. Among several ranks, any may ask to stop or to keep a state, and the
+    /// first is given the whole of it; observers and checkpoints of the others see their own part.
     pub fn run<E: Energy<T>>(&mut self, trainer: &mut Trainer<T, E>) -> Result<StopReason, Error> {
         loop {
             let k = trainer.iteration();
             let done = k >= self.iterations;
-            let stopped = !done && (self.stop)();
+            let due = self.checkpoints.as_mut().is_some_and(|c| c.due(k));
+            let [stopped, due] = trainer.ranks().any([!done && (self.stop)(), due]);
             if done || (!stopped && k.is_multiple_of(self.log_every.max(1))) {
                 let estimates = self.estimates(trainer)?;
                 for observer in &mut self.observers {
                     observer.log(&estimates).map_err(Error::Part)?;
                 }
             }
-            if let Some(checkpoints) = &mut self.checkpoints
-                && (done || stopped || checkpoints.due(k))
-            {
-                checkpoints.save(&trainer.state()).map_err(Error::Part)?;
+            if (done || stopped || due) && (self.checkpoints.is_some() || !trainer.ranks().is_alone()) {
+                let state = trainer.state();
+                if let Some(checkpoints) = &mut self.checkpoints {
+                    checkpoints.save(&state).map_err(Error::Part)?;
+                }
             }
             if done {
                 return Ok(StopReason::Finished);

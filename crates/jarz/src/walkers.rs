@@ -1,13 +1,13 @@
 //! The ensemble: positions, cached energies and gradients, log-weights and ancestry.
 //!
-//! Walkers stand in [line](Walkers::line) for resampling, relatives side by side. Any line is as good as another for the mean number of
-//! descendants, but systematic resampling gives every stretch of the line `N` times its weight, rounded up or down, so that a family, of whatever
-//! size, grows or shrinks by its weight and by less than one walker by chance. Lined up otherwise, each of its members would be rounded on its own,
-//! and hundreds of resamplings would let families, and the masses of modes they stand in, drift until few are left.
+//! Resampling keeps walkers in order: descendants stand where their ancestors stood, relatives side by side. Any order is as good as another for the
+//! mean number of descendants, but systematic resampling gives every stretch of walkers `N` times its weight, rounded up or down, so that a family, of whatever
+//! size, grows or shrinks by its weight and by less than one walker by chance. Ordered otherwise, each of its members would be rounded on its own,
+//! and hundreds of resamplings would let families, and the masses of modes they stand in, drift until few are left. It also means that
+//! ancestors ascend, that a family is a run of walkers, and that walkers which change places go to neighbours.
 
 use crate::real::Real;
-use crate::resampling::replacements;
-use crate::weights::normalise;
+use std::ops::Range;
 
 /// Walkers with everything that must move along when resampling copies one over another.
 #[derive(Clone, Debug, PartialEq)]
@@ -23,10 +23,8 @@ pub struct Walkers<T> {
     pub energies: Vec<f64>,
     /// `A_i` since the last resampling.
     pub log_weights: Vec<f64>,
-    /// Which initial walker each descends from.
+    /// Which initial walker each descends from, ascending.
     pub ancestors: Vec<u64>,
-    /// The walkers in line for resampling: every number once, relatives side by side.
-    pub line: Vec<u64>,
     /// `log Z` at the last resampling (at the start: of the initial model), where it is known.
     pub log_z: Option<f64>,
     /// Resamplings so far.
@@ -36,6 +34,11 @@ pub struct Walkers<T> {
 impl<T: Real> Walkers<T> {
     /// Walkers at given positions with equal weights. `log_z` is that of the density they sample.
     pub fn new(dim: usize, positions: Vec<T>, log_z: Option<f64>) -> Self {
+        Walkers::from(0, dim, positions, log_z)
+    }
+
+    /// The same for a part of the ensemble, whose first walker has a number other than zero.
+    pub fn from(first: usize, dim: usize, positions: Vec<T>, log_z: Option<f64>) -> Self {
         let n = positions.len() / dim;
         Walkers {
             dim,
@@ -43,8 +46,7 @@ impl<T: Real> Walkers<T> {
             gradients: Vec::new(),
             energies: vec![0.0; n],
             log_weights: vec![0.0; n],
-            ancestors: (0..n as u64).collect(),
-            line: (0..n as u64).collect(),
+            ancestors: (first as u64..(first + n) as u64).collect(),
             log_z,
             resamplings: 0,
         }
@@ -92,54 +94,31 @@ impl<T: Real> Walkers<T> {
 
     /// How many initial walkers still have descendants.
     pub fn distinct_ancestors(&self) -> usize {
-        let mut seen = vec![false; self.ancestors.iter().max().map_or(0, |&m| m as usize + 1)];
-        self.ancestors.iter().filter(|&&a| !std::mem::replace(&mut seen[a as usize], true)).count()
+        self.ancestors.chunk_by(|a, b| a == b).count()
     }
 
-    /// Normalised weights of the walkers in line.
-    pub(crate) fn weights_in_line(&self) -> Vec<f64> {
-        let p = normalise(&self.log_weights);
-        self.line.iter().map(|&i| p[i as usize]).collect()
-    }
-
-    /// Whether every walker stands in line once.
-    pub(crate) fn is_lined_up(&self) -> bool {
-        let mut seen = vec![false; self.len()];
-        let fresh = |&i: &u64| seen.get_mut(i as usize).is_some_and(|s| !std::mem::replace(s, true));
-        self.line.len() == self.len() && self.line.iter().all(fresh)
-    }
-
-    /// Replaces the walkers by descendants of those at the given places in line, ascending. Survivors stay where they are in memory; further
-    /// descendants overwrite the dead there, and follow their siblings in line. Returns the copies made, `(from, to)`.
-    pub(crate) fn descend(&mut self, ancestors: &[u64], caches: bool) -> Vec<(u64, u64)> {
-        let mut pairs = replacements(ancestors);
-        for (from, to) in &mut pairs {
-            (*from, *to) = (self.line[*from as usize], self.line[*to as usize]);
-        }
-        self.copy(&pairs, caches);
-        let mut copies = pairs.iter().map(|pair| pair.1);
-        let mut last = None;
-        let next = |&a: &u64| match last.replace(a) == Some(a) {
-            true => copies.next(),
-            false => Some(self.line[a as usize]),
-        };
-        self.line = ancestors.iter().filter_map(next).collect();
-        pairs
-    }
-
-    /// Copies walkers over others: `(from, to)` pairs whose targets are no sources.
-    fn copy(&mut self, pairs: &[(u64, u64)], caches: bool) {
-        let (d, kept) = (self.dim, self.gradients.len() / self.len().max(1));
-        for &(from, to) in pairs {
-            let (from, to) = (from as usize, to as usize);
-            self.positions.copy_within(from * d..(from + 1) * d, to * d);
-            self.ancestors[to] = self.ancestors[from];
-            if caches {
-                self.energies[to] = self.energies[from];
-                self.gradients.copy_within(from * kept..(from + 1) * kept, to * kept);
-            }
+    /// Replaces the walkers at `places` by descendants of those with the given numbers, ascending.
+    pub(crate) fn descend(&mut self, places: Range<usize>, ancestors: &[u64], caches: bool) {
+        let kept = self.gradients.len() / self.len().max(1);
+        descend(&mut self.positions, self.dim, places.clone(), ancestors);
+        descend(&mut self.ancestors, 1, places.clone(), ancestors);
+        if caches {
+            descend(&mut self.energies, 1, places.clone(), ancestors);
+            descend(&mut self.gradients, kept, places, ancestors);
         }
     }
+}
+
+/// Overwrites the rows at `places` by those of `ancestors`, ascending, in place: those that come from behind first, from the front, then the others from the
+/// end. As the ancestors ascend, no row is overwritten before it is read.
+pub(crate) fn descend<V: Copy>(rows: &mut [V], width: usize, places: Range<usize>, ancestors: &[u64]) {
+    let mut copy = |from: u64, to: usize| {
+        let from = from as usize;
+        rows.copy_within(from * width..(from + 1) * width, to * width);
+    };
+    let pairs = || ancestors.iter().copied().zip(places.clone());
+    pairs().filter(|(from, to)| *from > *to as u64).for_each(|(from, to)| copy(from, to));
+    pairs().rev().filter(|(from, to)| *from < *to as u64).for_each(|(from, to)| copy(from, to));
 }
 
 #[cfg(test)]
@@ -147,6 +126,8 @@ mod tests {
     use super::*;
     use crate::random::{Purpose, Random};
     use crate::resampling::Scheme;
+    use crate::weights::normalise;
+    use proptest::prelude::*;
 
     const N: usize = 1000;
 
@@ -168,30 +149,39 @@ mod tests {
             }
             let p = normalise(&walkers.log_weights);
             let weights = by_family(&walkers, |i| p[i]);
-            let line = walkers.weights_in_line();
-            let ancestors = Scheme::Systematic.ancestors(&line, N, &random, step, Purpose::Resample);
-            let copies = walkers.descend(&ancestors, true);
-            assert!(copies.len() > 10, "the weights must be uneven enough to matter");
+            let ancestors = Scheme::Systematic.ancestors(&p, N, &random, step, Purpose::Resample);
+            let copies = ancestors.windows(2).filter(|pair| pair[0] == pair[1]).count();
+            assert!(copies > 10, "the weights must be uneven enough to matter");
+            walkers.descend(0..N, &ancestors, true);
             let counts = by_family(&walkers, |_| 1.0);
             for (count, weight) in counts.iter().zip(&weights) {
                 assert!((count - N as f64 * weight).abs() < 1.0 + 1e-9, "{count} of {}", N as f64 * weight);
             }
-            assert!(walkers.is_lined_up());
-            let families: Vec<u64> = walkers.line.iter().map(|&i| walkers.ancestors[i as usize]).collect();
-            assert!(families.is_sorted(), "families stand side by side");
+            assert!(walkers.ancestors.is_sorted(), "families stand side by side");
             // Everything of a walker has moved along.
             assert!(walkers.positions.iter().zip(&walkers.ancestors).all(|(x, a)| *x == *a as f64));
         }
     }
 
-    #[test]
-    fn a_line_has_everybody_once() {
-        let mut walkers = Walkers::new(1, vec![0.0; 3], None);
-        for (line, fits) in
-            [(vec![2, 0, 1], true), (vec![2, 0, 2], false), (vec![0, 1], false), (vec![0, 1, 3], false)]
-        {
-            walkers.line = line;
-            assert_eq!(walkers.is_lined_up(), fits);
+    proptest! {
+        /// Whatever part of the rows is replaced, by whatever ascending ancestors.
+        #[test]
+        fn rows_descend_in_place(
+            (rows, from, mut ancestors) in (1usize..60).prop_flat_map(|n| {
+                (0..=n, 0..=n).prop_flat_map(move |(a, b)| {
+                    (Just(n), Just(a.min(b)), prop::collection::vec(0..n as u64, a.abs_diff(b)))
+                })
+            }),
+            width in 1usize..4,
+        ) {
+            ancestors.sort();
+            let old: Vec<usize> = (0..rows * width).collect();
+            let (mut new, places) = (old.clone(), from..from + ancestors.len());
+            descend(&mut new, width, places.clone(), &ancestors);
+            for (i, row) in new.chunks(width).enumerate() {
+                let expected = if places.contains(&i) { ancestors[i - from] as usize } else { i };
+                prop_assert_eq!(row, &old[expected * width..(expected + 1) * width]);
+            }
         }
     }
 }

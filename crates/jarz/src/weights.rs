@@ -85,6 +85,11 @@ impl WeightSums {
 
     /// Adds another part of the ensemble.
     pub fn merge(&mut self, other: &WeightSums) {
+        self.merge_with(other, &other.gradient);
+    }
+
+    /// The same with another gradient, or some of its columns, than that of the other part.
+    pub(crate) fn merge_with(&mut self, other: &WeightSums, gradient: &[f64]) {
         self.count += other.count;
         if other.top == f64::NEG_INFINITY {
             return;
@@ -98,7 +103,7 @@ impl WeightSums {
             self.sum += scale * other.sum;
             self.sum_squares += scale * scale * other.sum_squares;
             self.sum_log += scale * (other.sum_log + shift * other.sum);
-            for (g, o) in self.gradient.iter_mut().zip(&other.gradient) {
+            for (g, o) in self.gradient.iter_mut().zip(gradient) {
                 *g += scale * o;
             }
         }
@@ -127,6 +132,14 @@ impl WeightSums {
     /// `exp(entropy) / N`: another effective fraction of the walkers.
     pub fn perplexity(&self) -> f64 {
         self.entropy().exp() / self.count as f64
+    }
+
+    /// Normalised weights of some of the walkers that were added.
+    pub fn normalise(&self, log_weights: &[f64]) -> Vec<f64> {
+        let mut p = vec![0.0; log_weights.len()];
+        exp_sums(Isa::best(), log_weights, self.top, &mut p);
+        p.iter_mut().for_each(|p| *p /= self.sum);
+        p
     }
 
     /// `sum_i p_i dU/dtheta(X_i)` with normalised weights `p`.
@@ -193,13 +206,7 @@ dispatch! { fn exp_sums{}{}(values: &[f64], top: f64, weights: &mut [f64]) -> [f
 
 /// Normalised weights `p_i = exp(A_i) / sum_j exp(A_j)`.
 pub fn normalise(log_weights: &[f64]) -> Vec<f64> {
-    let sums = WeightSums::of(log_weights);
-    let mut p = vec![0.0; log_weights.len()];
-    exp_sums(Isa::best(), log_weights, sums.top, &mut p);
-    for p in &mut p {
-        *p /= sums.sum;
-    }
-    p
+    WeightSums::of(log_weights).normalise(log_weights)
 }
 
 #[cfg(test)]

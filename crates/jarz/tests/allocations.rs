@@ -40,11 +40,15 @@ fn allocations<T: Real>(batch: Option<usize>, data_batch: Option<usize>, threads
     for _ in 0..5 {
         trainer.step().unwrap();
     }
-    let before = ALLOCATIONS.load(Ordering::Relaxed);
-    for _ in 0..40 {
-        trainer.step().unwrap();
-    }
-    ALLOCATIONS.load(Ordering::Relaxed) - before
+    // Each thread makes room when it gets its first work, which on a busy machine may be late: what a step allocates shows every time.
+    let some_steps = |_| {
+        let before = ALLOCATIONS.load(Ordering::Relaxed);
+        for _ in 0..40 {
+            trainer.step().unwrap();
+        }
+        ALLOCATIONS.load(Ordering::Relaxed) - before
+    };
+    (0..4).map(some_steps).min().unwrap_or(0)
 }
 
 /// One test, so that no other runs beside it.

@@ -1,8 +1,8 @@
 //! Walkers that are put elsewhere between iterations go on from there, as if they had always been there.
 
 use jarz::{
-    Algorithm, Dataset, Disturbance, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, Random, Rule, Setup, StepSize,
-    Trainer,
+    Algorithm, Dataset, Disturbance, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, Random, Rule,
+    Setup, StepSize, Trainer,
 };
 use std::sync::Arc;
 
@@ -82,7 +82,8 @@ fn disturbed_walkers_go_on_from_where_they_were_put() {
 
 #[test]
 fn walkers_with_weights_are_not_disturbed() {
-    let mut setup = setup(Mixture::paper(&[-1.0, 0.0, 0.0], &[1.0, 0.5, 0.0], 0.3).unwrap(), KernelKind::Ula, 1);
+    let mut setup =
+        setup(Mixture::paper(&[-1.0, 0.0, 0.0], &[1.0, 0.5, 0.0], 0.3).unwrap(), KernelKind::Ula, 1);
     setup.disturbance = Some(Arc::new(Move { at: 0 }));
     setup.algorithm = Algorithm::Jarzynski;
     let error = Trainer::new(setup).err().unwrap().to_string();

@@ -1,9 +1,7 @@
 //! Resampling schemes against their exact laws, the in-place copies, and the triggers.
 
-use jarz::resampling::replacements;
 use jarz::weights::WeightSums;
 use jarz::{Purpose, Random, Scheme, Thresholds, Trigger};
-use proptest::prelude::*;
 
 /// Deviation in units of Bernstein's inequality: exceeded with probability at most `2 exp(-Z^2 / 2)` = 1.3e-9.
 const Z: f64 = 6.5;
@@ -190,39 +188,6 @@ fn variances_are_those_of_the_definitions_and_ordered() {
                 assert!(variance <= multinomial + 5.0 * error, "{scheme:?}: {variance} > {multinomial}");
             }
         }
-    }
-}
-
-fn sorted_ancestors() -> impl Strategy<Value = Vec<u64>> {
-    (1usize..200).prop_flat_map(|n| {
-        prop::collection::vec(0..n as u64, n).prop_map(|mut a| {
-            a.sort();
-            a
-        })
-    })
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 2000, failure_persistence: None, rng_seed: proptest::test_runner::RngSeed::Fixed(1), ..ProptestConfig::default() })]
-
-    #[test]
-    fn replacements_make_the_ancestors_with_the_fewest_copies(ancestors in sorted_ancestors()) {
-        let n = ancestors.len();
-        let pairs = replacements(&ancestors);
-        let alive: Vec<bool> = (0..n as u64).map(|i| ancestors.contains(&i)).collect();
-        let mut walkers: Vec<u64> = (0..n as u64).collect();
-        for &(from, to) in &pairs {
-            prop_assert!(alive[from as usize], "{from} is copied but did not survive");
-            prop_assert!(!alive[to as usize], "survivor {to} is overwritten");
-            prop_assert!(pairs.iter().all(|&(source, _)| source != to));
-            walkers[to as usize] = walkers[from as usize];
-        }
-        prop_assert_eq!(pairs.len(), alive.iter().filter(|a| !**a).count());
-        for i in 0..n {
-            prop_assert!(!alive[i] || walkers[i] == i as u64, "survivor {} moved", i);
-        }
-        walkers.sort();
-        prop_assert_eq!(walkers, ancestors);
     }
 }
 

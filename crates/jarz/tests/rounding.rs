@@ -4,8 +4,7 @@
 mod common;
 
 use common::{DIM, experiment};
-use jarz::resampling::replacements;
-use jarz::weights::{WeightSums, normalise};
+use jarz::weights::WeightSums;
 use jarz::{
     Advance, Energy, Exact, Kernel, Mixture, Purpose, Random, Sampler, Scheme, Stratification, Trainer,
     Walkers, Weighting,
@@ -38,8 +37,6 @@ fn dot(a: &[f64], b: &[f64]) -> f64 {
 struct Plain {
     x: Vec<f64>,
     a: Vec<f64>,
-    /// Relatives side by side.
-    line: Vec<usize>,
     log_z: f64,
 }
 
@@ -62,23 +59,13 @@ impl Plain {
         self.log_z + WeightSums::of(&self.a).log_mean()
     }
 
-    /// `ancestors` are places in line.
     fn resample(&mut self, ancestors: &[u64]) {
         self.log_z = self.log_z();
         self.a.fill(0.0);
-        let at = |place: u64| self.line[place as usize];
-        let copies: Vec<_> =
-            replacements(ancestors).into_iter().map(|(from, to)| (at(from), at(to))).collect();
-        let mut survivors: Vec<usize> = ancestors.iter().map(|&a| at(a)).collect();
-        survivors.dedup();
-        let mut line = Vec::new();
-        for i in survivors {
-            line.push(i);
-            line.extend(copies.iter().filter(|c| c.0 == i).map(|c| c.1));
-        }
-        self.line = line;
-        for (from, to) in copies {
-            self.x.copy_within(from * DIM..(from + 1) * DIM, to * DIM);
+        let old = self.x.clone();
+        for (to, &from) in ancestors.iter().enumerate() {
+            let from = from as usize;
+            self.x[to * DIM..(to + 1) * DIM].copy_from_slice(&old[from * DIM..(from + 1) * DIM]);
         }
     }
 }
@@ -101,7 +88,7 @@ fn rounding_moves_log_z_by_less_than_a_tenth_of_its_error() {
     path[0].sample(0..WALKERS as u64, WALKERS as u64, Stratification::Stratified, &random, &mut x);
     let log_z = Exact::<f32>::log_z(&path[0]);
     let wide_x = x.iter().map(|x| *x as f64).collect();
-    let mut wide = Plain { x: wide_x, a: vec![0.0; WALKERS], line: (0..WALKERS).collect(), log_z };
+    let mut wide = Plain { x: wide_x, a: vec![0.0; WALKERS], log_z };
     let walkers = Walkers::new(DIM, x, Some(log_z));
     let mut sampler = Sampler::new(walkers, &path[0], Kernel::ula(), scheme, None, 3, 1).unwrap();
     sampler.begin(&path[0]).unwrap();
@@ -113,8 +100,7 @@ fn rounding_moves_log_z_by_less_than_a_tenth_of_its_error() {
         sampler.advance(from, to, advance).unwrap();
         wide.step(from, to, &random, k);
         if sampler.sums().ess() < 1.0 / 1.8 {
-            let p = normalise(sampler.walkers().log_weights());
-            let p: Vec<f64> = wide.line.iter().map(|&i| p[i]).collect();
+            let p = sampler.sums().normalise(sampler.walkers().log_weights());
             wide.resample(&scheme.ancestors(&p, WALKERS, &random, k, Purpose::Resample));
             sampler.resample(to, k).unwrap();
             resamplings += 1;

@@ -16,12 +16,17 @@ use crate::args::{Args, Command};
 use crate::error::CliError;
 use crate::ui::Ui;
 use clap::CommandFactory;
+use jarz_mpi::Job;
 
 /// Runs a command.
-pub fn run(command: Command, ui: &Ui) -> Result<(), CliError> {
+pub fn run(command: Command, job: &Job, ui: &Ui) -> Result<(), CliError> {
     match command {
-        Command::Train(args) => train::train(args, ui),
-        Command::Resume(args) => train::resume(args, ui),
+        Command::Train(args) => train::train(args, job, ui),
+        Command::Resume(args) => train::resume(args, job, ui),
+        _ if !job.ranks().is_alone() => Err(CliError::Message(format!(
+            "{} ranks were started, but only 'jarz train' and 'jarz resume' share their work; start this command once",
+            job.ranks().size()
+        ))),
         Command::Sample(args) => sample::sample(args, ui),
         Command::Evaluate(args) => evaluate::evaluate(args, ui),
         Command::Data(args) => data::data(args, ui),

@@ -5,12 +5,13 @@ use crate::args::{ResumeArgs, TrainArgs};
 use crate::error::CliError;
 use crate::figures;
 use crate::ui::{Ui, stopped};
+use jarz_mpi::Job;
 use jarz_run::{Config, Many, RunsSummary, Session, Summary};
 use jarz_view::plus_minus;
 use std::path::{Path, PathBuf};
 
 /// Starts a run.
-pub fn train(args: TrainArgs, ui: &Ui) -> Result<(), CliError> {
+pub fn train(args: TrainArgs, job: &Job, ui: &Ui) -> Result<(), CliError> {
     let mut config = Config::load(&args.config, &args.set).map_err(jarz_run::RunError::from)?;
     if let Some(threads) = args.threads {
         config.run.threads = threads;
@@ -25,19 +26,26 @@ pub fn train(args: TrainArgs, ui: &Ui) -> Result<(), CliError> {
     ui.say(&format!("training in '{}'", out.display()));
     if config.run.runs > 1 {
         let make = |run: usize| observer(ui, run, iterations);
-        let many = Many { observer: &make, stop: &stopped, warn: &|text| ui.warn(text) };
+        let (ranks, threads) = (job.ranks(), job.threads().unwrap_or(0));
+        let many = Many { observer: &make, stop: &stopped, warn: &|text| ui.warn(text), ranks, threads };
         return finish_runs(&out, jarz_run::train_runs(config, &out, args.force, many), ui);
     }
     let mut progress = ui.progress("training", 0, iterations);
-    let session =
-        Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text), classifier: None };
+    let session = Session {
+        observer: &mut progress,
+        stop: &stopped,
+        warn: &|text| ui.warn(text),
+        classifier: None,
+        ranks: job.ranks(),
+        threads: job.threads().unwrap_or(0),
+    };
     let summary = jarz_run::train(config, &out, args.force, session);
     drop(progress);
     finish(&out, summary, ui)
 }
 
 /// Goes on with a run.
-pub fn resume(args: ResumeArgs, ui: &Ui) -> Result<(), CliError> {
+pub fn resume(args: ResumeArgs, job: &Job, ui: &Ui) -> Result<(), CliError> {
     if args.dir.join("experiment.toml").is_file() {
         let dir = args.dir.display();
         let text = format!(
@@ -52,12 +60,19 @@ pub fn resume(args: ResumeArgs, ui: &Ui) -> Result<(), CliError> {
             return Err(CliError::Message("--iterations extends single runs only".into()));
         }
         let make = |run: usize| observer(ui, run, iterations);
-        let many = Many { observer: &make, stop: &stopped, warn: &|text| ui.warn(text) };
+        let (ranks, threads) = (job.ranks(), job.threads().unwrap_or(0));
+        let many = Many { observer: &make, stop: &stopped, warn: &|text| ui.warn(text), ranks, threads };
         return finish_runs(&args.dir, jarz_run::resume_runs(&args.dir, args.threads, many), ui);
     }
     let mut progress = ui.progress("resuming", 0, iterations);
-    let session =
-        Session { observer: &mut progress, stop: &stopped, warn: &|text| ui.warn(text), classifier: None };
+    let session = Session {
+        observer: &mut progress,
+        stop: &stopped,
+        warn: &|text| ui.warn(text),
+        classifier: None,
+        ranks: job.ranks(),
+        threads: job.threads().unwrap_or(0),
+    };
     let summary = jarz_run::resume(&args.dir, args.iterations, args.threads, session);
     drop(progress);
     finish(&args.dir, summary, ui)
@@ -86,8 +101,19 @@ fn interrupted(folder: &Path, iteration: u64) -> CliError {
     ))
 }
 
+/// What is left to do for a rank that does not write.
+fn end_silently(folder: &Path, stop_reason: &str, iterations: u64) -> Result<(), CliError> {
+    match stop_reason {
+        "interrupted" => Err(interrupted(folder, iterations)),
+        _ => Ok(()),
+    }
+}
+
 fn finish(folder: &Path, summary: Result<Summary, jarz_run::RunError>, ui: &Ui) -> Result<(), CliError> {
     let summary = summary.map_err(|e| explain(folder, e))?;
+    if ui.silent {
+        return end_silently(folder, &summary.stop_reason, summary.iterations);
+    }
     figures::draw_run(folder)?;
     if ui.json {
         print_json(&summary)?;
@@ -146,6 +172,9 @@ fn finish_runs(
     ui: &Ui,
 ) -> Result<(), CliError> {
     let summary = summary.map_err(|e| explain(folder, e))?;
+    if ui.silent {
+        return end_silently(folder, &summary.stop_reason, summary.iterations);
+    }
     for run in 1..=summary.runs {
         figures::draw_run(&folder.join("runs").join(format!("run-{run:02}")))?;
     }

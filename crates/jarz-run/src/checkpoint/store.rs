@@ -48,6 +48,12 @@ impl CheckpointStore {
         Ok(Self { folder })
     }
 
+    /// A folder that another process keeps, to be read.
+    #[must_use]
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
     /// The folder.
     #[must_use]
     pub fn folder(&self) -> &Path {

@@ -10,8 +10,9 @@ use crate::random::{Purpose, Random};
 use crate::real::{Real, WalkerIds};
 use crate::resampling::Draws;
 use crate::resampling::draw::Uniforms;
-use crate::walkers::Walkers;
-use crate::weights::WeightSums;
+use crate::resampling::share::Share;
+use crate::walkers::{Walkers, descend};
+use crate::weights::{WeightSums, normalise};
 
 /// Walkers that the first time step is tried with.
 const TRIED: usize = 256;
@@ -122,22 +123,22 @@ impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
     /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
     pub fn resample(&mut self, rung: u64) {
         let w = &mut self.walkers;
-        let p = w.weights_in_line();
+        let p = normalise(&w.log_weights);
         let (random, scheme, n, draws) = (self.random, self.settings.scheme, w.len(), &mut self.draws);
-        let ancestors = self.workers.install(|parallel| {
+        let share = Share::all(&p);
+        self.workers.install(|parallel| {
             let uniforms =
                 Uniforms { random: &random, step: rung, purpose: Purpose::AnnealResample, parallel };
-            scheme.draw(&p, n, &uniforms, draws)
+            scheme.draw(&share, n, &uniforms, draws)
         });
+        let (ancestors, _) = draws.drawn(&share);
         #[cfg(test)]
         let caches = !self.settings.faults.stale_caches;
         #[cfg(not(test))]
         let caches = true;
-        let pairs = w.descend(ancestors, caches);
+        w.descend(0..n, ancestors, caches);
         if caches {
-            for (from, to) in pairs {
-                self.base_energies[to as usize] = self.base_energies[from as usize];
-            }
+            descend(&mut self.base_energies, 1, 0..n, ancestors);
         }
         w.log_z = w.log_z.map(|z| z + WeightSums::of(&w.log_weights).log_mean());
         w.log_weights.fill(0.0);

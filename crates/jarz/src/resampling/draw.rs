@@ -5,6 +5,7 @@
 //! count the points below every `C_i`. Where a segment of walkers has its points follows from the sums at its ends, so that segments are
 //! independent of each other and can be shared out over threads. What a segment needs stays in cache.
 
+use super::share::Share;
 use crate::random::{Purpose, Random};
 use crate::real::sum_lanes;
 use crate::simd::{Isa, multiversion};
@@ -27,11 +28,11 @@ pub(crate) struct Uniforms<'a> {
 }
 
 impl Uniforms<'_> {
-    /// The first `n`.
-    fn fill(&self, n: usize, out: &mut Vec<f64>) {
+    /// Those from `first` on, `n` of them.
+    fn fill(&self, first: usize, n: usize, out: &mut Vec<f64>) {
         out.resize(n, 0.0);
         each_piece(self.parallel, out, |s, piece| {
-            self.random.uniforms(self.step, (s * SEGMENT) as u64, self.purpose, piece);
+            self.random.uniforms(self.step, (first + s * SEGMENT) as u64, self.purpose, piece);
         });
     }
 }
@@ -39,7 +40,7 @@ impl Uniforms<'_> {
 /// Memory of resampling, reused from one to the next.
 #[derive(Clone, Debug, Default)]
 pub struct Draws {
-    /// The result.
+    /// The result; among several ranks, the descendants of the segments that this one has walkers of.
     pub(super) ancestors: Vec<u64>,
     /// Sums of the weights before each stretch or segment, and of all.
     pub(super) base: Vec<f64>,
@@ -52,6 +53,19 @@ pub struct Draws {
     pub(super) copies: Vec<u32>,
     pub(super) segments: Vec<super::poisson::Segment>,
     pub(super) groups: Vec<f64>,
+}
+
+impl Draws {
+    /// Room for the descendants of the segments that are here.
+    pub(super) fn make_room(&mut self, share: &Share<'_>) {
+        let here = share.here();
+        self.ancestors.resize(self.starts[here.end] - self.starts[here.start], 0);
+    }
+
+    /// The drawn ancestors and the place of the first descendant.
+    pub(crate) fn drawn(&self, share: &Share<'_>) -> (&[u64], usize) {
+        (&self.ancestors, self.starts[share.first])
+    }
 }
 
 /// Runs `work` on every segment of a slice, on many threads if that is wanted and there are many segments.
@@ -78,18 +92,20 @@ pub(super) fn segment<T>(of: &[T], s: usize) -> &[T] {
     &of[s * SEGMENT..((s + 1) * SEGMENT).min(of.len())]
 }
 
-/// Sums of the values before each stretch, for whole segments, and of all.
-fn bases(values: &[f64], parallel: bool, base: &mut Vec<f64>) {
-    let segments = values.len().div_ceil(SEGMENT);
-    base.resize(segments * STRETCHES + 1, 0.0);
-    each_piece_of(parallel, STRETCHES, &mut base[1..], |s, sums| {
-        let mut stretches = segment(values, s).chunks(STRETCH);
+/// Sums of the weights before each stretch, for whole segments, and of all.
+fn bases(share: &Share<'_>, parallel: bool, base: &mut Vec<f64>) {
+    base.resize(share.segments * STRETCHES, 0.0);
+    let here = share.here();
+    each_piece_of(parallel, STRETCHES, &mut base[here.start * STRETCHES..here.end * STRETCHES], |s, sums| {
+        let mut stretches = segment(share.p, s).chunks(STRETCH);
         sums.fill_with(|| stretches.next().map_or(0.0, sum));
     });
-    base[0] = 0.0;
-    for s in 1..base.len() {
-        base[s] += base[s - 1];
+    share.tell(base, STRETCHES);
+    let mut below = 0.0;
+    for sum in base.iter_mut() {
+        below += std::mem::replace(sum, below);
     }
+    base.push(below);
 }
 
 /// Sum of a few hundred numbers.
@@ -149,14 +165,14 @@ fn systematic_below(sum: f64, u: f64) -> i64 {
     whole + (rest > 0.0) as i64
 }
 
-/// The same with a uniform for each.
+/// The same with a uniform for each of `n`, those from `first` on being known.
 #[inline(always)]
-fn stratified_below(sum: f64, u: &[f64]) -> i64 {
+fn stratified_below(sum: f64, u: &[f64], first: i64, n: i64) -> i64 {
     assert!(!u.is_empty());
     let (whole, rest) = split(bounded(sum));
     // SAFETY: bounded by the length, and `u` is not empty.
-    let point = unsafe { *u.get_unchecked((whole as usize).min(u.len() - 1)) };
-    whole + ((point < rest) & (whole < u.len() as i64)) as i64
+    let point = unsafe { *u.get_unchecked((whole - first).clamp(0, u.len() as i64 - 1) as usize) };
+    whole + ((point < rest) & (whole < n)) as i64
 }
 
 multiversion! {
@@ -169,9 +185,9 @@ multiversion! {
 }
 multiversion! {
     /// The same with a uniform for each stratum.
-    fn stratified_ends(sums: &[f64], scale: f64, u: &[f64], from: i64, len: i64, ends: &mut [u32]) {
+    fn stratified_ends(sums: &[f64], scale: f64, u: (&[f64], i64, i64), from: i64, len: i64, ends: &mut [u32]) {
         for (sum, end) in sums.iter().zip(ends) {
-            *end = (stratified_below(sum * scale, u) - from).clamp(0, len) as u32;
+            *end = (stratified_below(sum * scale, u.0, u.1, u.2) - from).clamp(0, len) as u32;
         }
     }
 }
@@ -217,23 +233,24 @@ pub(super) fn last_of(p: &[f64]) -> usize {
 
 /// Ancestors by counting points: `ends(sums, from, len, ends)` says where the walkers' parts end.
 fn by_counts(
-    p: &[f64],
+    share: &Share<'_>,
     last: usize,
     draws: &mut Draws,
     parallel: bool,
     ends: impl Fn(&[f64], i64, i64, &mut [u32]) + Sync,
 ) {
-    let base = &draws.base;
-    scatter(parallel, &mut draws.ancestors, &draws.starts, |s, from, out| {
+    draws.make_room(share);
+    let (base, here) = (&draws.base, share.here());
+    scatter(parallel, &mut draws.ancestors, &draws.starts[here.start..=here.end], |s, from, out| {
         let (mut sums, mut buffer) = ([0.0; SEGMENT], [0u32; SEGMENT]);
-        let (first, p) = (s * SEGMENT, segment(p, s));
+        let (at, p) = (here.start + s, segment(share.p, s));
         let (sums, buffer) = (&mut sums[..p.len()], &mut buffer[..p.len()]);
-        running_sums(&base[s * STRETCHES..], p, sums);
+        running_sums(&base[at * STRETCHES..], p, sums);
         ends(sums, from as i64, out.len() as i64, buffer);
         // Only rounding can leave points over.
-        let heir = if s == last / SEGMENT { last - first } else { last_of(p) };
+        let heir = if at == last / SEGMENT { last - at * SEGMENT } else { last_of(p) };
         buffer[heir..].fill(out.len() as u32);
-        spread(first, buffer, out);
+        spread(at * SEGMENT, buffer, out);
     });
 }
 
@@ -261,27 +278,34 @@ pub(super) fn scatter(
 }
 
 /// One uniform for all strata.
-pub(super) fn systematic(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
+pub(super) fn systematic(share: &Share<'_>, n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
     let u = uniforms.random.uniform(uniforms.step, 0, uniforms.purpose);
-    bases(p, uniforms.parallel, &mut draws.base);
-    let (last, scale) = (last_of(p), n as f64 / total(&draws.base));
+    bases(share, uniforms.parallel, &mut draws.base);
+    let (last, scale) = (share.last(), n as f64 / total(&draws.base));
     starts_of(draws, n, last, |sum| systematic_below(sum * scale, u) as usize);
-    draws.ancestors.resize(n, 0);
-    by_counts(p, last, draws, uniforms.parallel, |sums, from, len, ends| {
+    by_counts(share, last, draws, uniforms.parallel, |sums, from, len, ends| {
         systematic_ends(Isa::best(), sums, scale, u, from, len, ends);
     });
 }
 
 /// One uniform per stratum.
-pub(super) fn stratified(p: &[f64], n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
+pub(super) fn stratified(share: &Share<'_>, n: usize, uniforms: &Uniforms<'_>, draws: &mut Draws) {
+    bases(share, uniforms.parallel, &mut draws.base);
+    let (last, scale) = (share.last(), n as f64 / total(&draws.base));
+    let stratum = |sum: f64| split(bounded(sum * scale)).0 as usize;
+    starts_of(draws, n, last, |sum| {
+        let at = stratum(sum);
+        let u = uniforms.random.uniform(uniforms.step, at as u64, uniforms.purpose);
+        stratified_below(sum * scale, &[u], at as i64, n as i64) as usize
+    });
+    // The strata that the segments' sums lie in, and one more for what rounding may do.
+    let here = share.here();
+    let first = stratum(draws.base[here.start * STRETCHES]).saturating_sub(1).min(n.saturating_sub(1));
+    let end = stratum(draws.base[here.end * STRETCHES]).saturating_add(2).clamp(first + 1, n.max(first + 1));
     let mut u = std::mem::take(&mut draws.points);
-    uniforms.fill(n, &mut u);
-    bases(p, uniforms.parallel, &mut draws.base);
-    let (last, scale) = (last_of(p), n as f64 / total(&draws.base));
-    starts_of(draws, n, last, |sum| stratified_below(sum * scale, &u) as usize);
-    draws.ancestors.resize(n, 0);
-    by_counts(p, last, draws, uniforms.parallel, |sums, from, len, ends| {
-        stratified_ends(Isa::best(), sums, scale, &u, from, len, ends);
+    uniforms.fill(first, end - first, &mut u);
+    by_counts(share, last, draws, uniforms.parallel, |sums, from, len, ends| {
+        stratified_ends(Isa::best(), sums, scale, (&u, first as i64, n as i64), from, len, ends);
     });
     draws.points = u;
 }

@@ -4,8 +4,9 @@
 //! are so many independent draws. With `c` a little below the number that is wanted there are rarely too many (then all is drawn anew, which
 //! leaves the copies of the attempt that succeeds independent draws), and the few that are missing are drawn one by one.
 
-use super::draw::{Draws, FEW, SEGMENT, Uniforms, each_piece, last_of, scatter, segment};
+use super::draw::{Draws, FEW, SEGMENT, Uniforms, each_piece, scatter, segment};
 use super::poisson::{Attempt, GROUP, Segment, draw_many, draw_segment};
+use super::share::Share;
 use crate::parallel::Pieces;
 use crate::random::minus_ln;
 use crate::simd::{Isa, multiversion};
@@ -31,7 +32,7 @@ pub(super) fn first_shortened(n: usize, certain: bool) -> f64 {
 
 /// Draws `n` ancestors; with `CERTAIN`, only what is left of the expected copies after whole ones.
 pub(super) fn independent<const CERTAIN: bool>(
-    p: &[f64],
+    share: &Share<'_>,
     n: usize,
     uniforms: &Uniforms<'_>,
     draws: &mut Draws,
@@ -44,16 +45,16 @@ pub(super) fn independent<const CERTAIN: bool>(
         shortened: first_shortened(n, CERTAIN),
     };
     let drawn = loop {
-        draw_copies::<CERTAIN>(&attempt, p, uniforms.parallel, draws);
+        draw_copies::<CERTAIN>(&attempt, share, uniforms.parallel, draws);
         let expected: f64 = draws.segments.iter().map(|s| s.expected).sum();
         if attempt.number == 0 && (expected - n as f64).abs() > NORMALISED * n as f64 {
-            let scale = n as f64 / p.iter().sum::<f64>();
+            let scale = n as f64 / sum_of(share);
             attempt.scale = if scale.is_finite() { scale } else { 0.0 };
             attempt.number = 1;
             continue;
         }
         if !CERTAIN {
-            add_many(&attempt, p, uniforms.parallel, draws);
+            add_many(&attempt, share, uniforms.parallel, draws);
         }
         let drawn = draws.segments.iter().map(|s| s.copies).sum();
         // If not even the last attempt draws few enough, rounding has made the certain copies one too many.
@@ -64,39 +65,62 @@ pub(super) fn independent<const CERTAIN: bool>(
         let rest = draws.segments.iter().map(|s| s.rest).sum();
         attempt.shortened = if attempt.number < ATTEMPTS { shortened(rest) } else { 0.0 };
     };
-    let last = last_of(p);
+    let last = share.last();
     one_by_one(n.saturating_sub(drawn), uniforms, last / SEGMENT, draws);
-    spread_copies::<CERTAIN>(&attempt, p, n, last, uniforms.parallel, draws);
+    spread_copies::<CERTAIN>(&attempt, share, n, last, uniforms.parallel, draws);
 }
 
-fn draw_copies<const CERTAIN: bool>(attempt: &Attempt, p: &[f64], parallel: bool, draws: &mut Draws) {
-    let segments = p.len().div_ceil(SEGMENT);
-    draws.segments.resize(segments, Segment::default());
-    draws.copies.resize(p.len(), 0);
-    draws.groups.resize(segments * (SEGMENT / GROUP), 0.0);
+/// The sum of all weights.
+fn sum_of(share: &Share<'_>) -> f64 {
+    let mut sums = vec![0.0; share.segments];
+    for (s, sum) in sums[share.here()].iter_mut().enumerate() {
+        *sum = segment(share.p, s).iter().sum();
+    }
+    share.tell(&mut sums, 1);
+    sums.iter().sum()
+}
+
+/// Tells everybody about the segments.
+fn tell(share: &Share<'_>, segments: &mut [Segment]) {
+    let mut numbers: Vec<f64> = segments.iter().flat_map(|s| s.numbers()).collect();
+    share.tell(&mut numbers, 4);
+    for (segment, numbers) in segments.iter_mut().zip(numbers.as_chunks().0) {
+        *segment = Segment::from_numbers(numbers);
+    }
+}
+
+fn draw_copies<const CERTAIN: bool>(attempt: &Attempt, share: &Share<'_>, parallel: bool, draws: &mut Draws) {
+    let here = share.here();
+    draws.segments.resize(share.segments, Segment::default());
+    draws.copies.resize(share.p.len(), 0);
+    draws.groups.resize(here.len() * (SEGMENT / GROUP), 0.0);
     let (said, groups) =
-        (Pieces::new(&mut draws.segments, 1), Pieces::new(&mut draws.groups, SEGMENT / GROUP));
+        (Pieces::new(&mut draws.segments[here.clone()], 1), Pieces::new(&mut draws.groups, SEGMENT / GROUP));
     each_piece(parallel, &mut draws.copies, |s, copies| {
         // SAFETY: every piece is taken once, with the segment of its number.
         let (said, groups) = unsafe { (said.take(s), groups.take(s)) };
-        let p = segment(p, s);
-        said.fill(draw_segment::<CERTAIN>(Isa::best(), attempt, s * SEGMENT, p, copies, groups));
+        let (first, p) = ((here.start + s) * SEGMENT, segment(share.p, s));
+        said.fill(draw_segment::<CERTAIN>(Isa::best(), attempt, first, p, copies, groups));
     });
+    tell(share, &mut draws.segments);
 }
 
 /// Draws the copies of walkers that have many. (Not before their weights are known to be normalised: there might be no end of them.)
-fn add_many(attempt: &Attempt, p: &[f64], parallel: bool, draws: &mut Draws) {
+fn add_many(attempt: &Attempt, share: &Share<'_>, parallel: bool, draws: &mut Draws) {
     if draws.segments.iter().all(|s| !s.many) {
         return;
     }
-    let segments = Pieces::new(&mut draws.segments, 1);
+    let here = share.here();
+    let segments = Pieces::new(&mut draws.segments[here.clone()], 1);
     each_piece(parallel, &mut draws.copies, |s, copies| {
         // SAFETY: every piece is taken once, with the segment of its number.
         let said = unsafe { segments.take(s) };
         for said in said.iter_mut().filter(|said| said.many) {
-            said.copies += draw_many(Isa::best(), attempt, s * SEGMENT, segment(p, s), copies);
+            let first = (here.start + s) * SEGMENT;
+            said.copies += draw_many(Isa::best(), attempt, first, segment(share.p, s), copies);
         }
     });
+    tell(share, &mut draws.segments);
 }
 
 /// Sorted points for the `missing` copies, in units of expected copies, and which of them belong to which segment; what rounding may leave over
@@ -128,7 +152,7 @@ fn one_by_one(missing: usize, uniforms: &Uniforms<'_>, heir: usize, draws: &mut 
 /// Writes the ancestors, after adding the copies that are drawn one by one.
 fn spread_copies<const CERTAIN: bool>(
     attempt: &Attempt,
-    p: &[f64],
+    share: &Share<'_>,
     n: usize,
     last: usize,
     parallel: bool,
@@ -144,19 +168,21 @@ fn spread_copies<const CERTAIN: bool>(
         draws.base.push(below);
         below += segment.rest;
     }
-    draws.ancestors.resize(n, 0);
+    draws.make_room(share);
     let (points, point_starts) = (&draws.points, &draws.point_starts);
     let (groups, base) = (&draws.groups, &draws.base);
     let pieces = Pieces::new(&mut draws.copies, SEGMENT);
-    scatter(parallel, &mut draws.ancestors, &draws.starts, |s, _, out| {
+    let here = share.here();
+    scatter(parallel, &mut draws.ancestors, &draws.starts[here.start..=here.end], |s, _, out| {
         // SAFETY: every piece is taken once, with the segment of its number.
         let copies = unsafe { pieces.take(s) };
-        let (first, p) = (s * SEGMENT, segment(p, s));
-        let points = &points[point_starts[s]..point_starts[s + 1]];
+        let (at, p) = (here.start + s, segment(share.p, s));
+        let first = at * SEGMENT;
+        let points = &points[point_starts[at]..point_starts[at + 1]];
         let groups = &groups[s * (SEGMENT / GROUP)..(s + 1) * (SEGMENT / GROUP)];
         let heir = last.clamp(first, first + p.len() - 1) - first;
         let rest = |i: usize| attempt.rest::<CERTAIN>(p[i]);
-        place(points, base[s], groups, p.len(), heir, rest, |walker| copies[walker] += 1);
+        place(points, base[at], groups, p.len(), heir, rest, |walker| copies[walker] += 1);
         trim(copies, out.len());
         spread(Isa::best(), first, copies, out);
     });

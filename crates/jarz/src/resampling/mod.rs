@@ -3,11 +3,13 @@
 pub(crate) mod draw;
 mod independent;
 mod poisson;
+pub(crate) mod share;
 
 pub use draw::Draws;
 
 use crate::random::{Purpose, Random};
 use crate::weights::WeightSums;
+use share::Share;
 
 /// How ancestors are drawn. All schemes are unbiased: walker `i` is expected `N p_i` times.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default)]
@@ -43,7 +45,7 @@ impl Scheme {
     /// depend on how many there are.
     pub fn ancestors(self, p: &[f64], n: usize, random: &Random, step: u64, purpose: Purpose) -> Vec<u64> {
         let mut draws = Draws::default();
-        self.draw(p, n, &draw::Uniforms { random, step, purpose, parallel: true }, &mut draws);
+        self.draw(&Share::all(p), n, &draw::Uniforms { random, step, purpose, parallel: true }, &mut draws);
         draws.ancestors
     }
 
@@ -57,39 +59,19 @@ impl Scheme {
         purpose: Purpose,
         draws: &'a mut Draws,
     ) -> &'a [u64] {
-        self.draw(p, n, &draw::Uniforms { random, step, purpose, parallel: true }, draws);
+        self.draw(&Share::all(p), n, &draw::Uniforms { random, step, purpose, parallel: true }, draws);
         &draws.ancestors
     }
 
-    /// The same, on other threads or only on this one.
-    pub(crate) fn draw<'a>(
-        self,
-        p: &[f64],
-        n: usize,
-        uniforms: &draw::Uniforms<'_>,
-        draws: &'a mut Draws,
-    ) -> &'a [u64] {
+    /// The same from a rank's share of the weights, on other threads or only on this one.
+    pub(crate) fn draw(self, share: &Share<'_>, n: usize, uniforms: &draw::Uniforms<'_>, draws: &mut Draws) {
         match self {
-            Scheme::Systematic => draw::systematic(p, n, uniforms, draws),
-            Scheme::Stratified => draw::stratified(p, n, uniforms, draws),
-            Scheme::Multinomial => independent::independent::<false>(p, n, uniforms, draws),
-            Scheme::Residual => independent::independent::<true>(p, n, uniforms, draws),
+            Scheme::Systematic => draw::systematic(share, n, uniforms, draws),
+            Scheme::Stratified => draw::stratified(share, n, uniforms, draws),
+            Scheme::Multinomial => independent::independent::<false>(share, n, uniforms, draws),
+            Scheme::Residual => independent::independent::<true>(share, n, uniforms, draws),
         }
-        &draws.ancestors
     }
-}
-
-/// Copies to make, given ascending ancestors, so that every survivor stays where it is and only
-/// empty places are filled: `(from, to)` pairs. In place, and as little traffic as the counts allow.
-pub fn replacements(ancestors: &[u64]) -> Vec<(u64, u64)> {
-    let n = ancestors.len();
-    let mut alive = vec![false; n];
-    for &a in ancestors {
-        alive[a as usize] = true;
-    }
-    let mut empty = (0..n).filter(|&i| !alive[i]);
-    let extra = ancestors.windows(2).filter(|pair| pair[0] == pair[1]).map(|pair| pair[0]);
-    extra.zip(&mut empty).map(|(from, to)| (from, to as u64)).collect()
 }
 
 /// When to resample.

@@ -64,6 +64,18 @@ pub(super) struct Segment {
     pub many: bool,
 }
 
+impl Segment {
+    /// All of it as numbers.
+    pub fn numbers(&self) -> [f64; 4] {
+        [self.copies as f64, self.expected, self.rest, self.many as u8 as f64]
+    }
+
+    /// From numbers.
+    pub fn from_numbers(&[copies, expected, rest, many]: &[f64; 4]) -> Self {
+        Segment { copies: copies as usize, expected, rest, many: many != 0.0 }
+    }
+}
+
 /// Terms that are added for all walkers alike.
 const FIRST: usize = 3;
 /// The bits of a uniform. The sum of all terms, as rounded, exceeds the largest one, so that rounding never decides how many copies a walker gets.

@@ -2,7 +2,6 @@
 
 use super::Sampler;
 use crate::energy::Energy;
-use crate::error::Error;
 use crate::random::Random;
 use crate::real::Real;
 
@@ -15,13 +14,8 @@ pub trait Disturbance<T>: std::fmt::Debug + Send + Sync {
 
 impl<T: Real, E: Energy<T>> Sampler<T, E> {
     /// Lets every walker be disturbed. Energies, and gradients where they are kept, are those of the new positions; the sums stay those of the
-    /// walkers as the kernel left them.
-    pub(crate) fn disturb(
-        &mut self,
-        by: &dyn Disturbance<T>,
-        energy: &E,
-        iteration: u64,
-    ) -> Result<(), Error> {
+    /// walkers as the kernel left them. An energy that is not finite shows in the next advance.
+    pub(crate) fn disturb(&mut self, by: &dyn Disturbance<T>, energy: &E, iteration: u64) {
         let (random, dim, kept) = (self.random, self.walkers.dim, self.kept());
         self.each_chunk(|fused, chunk, scratch| {
             for i in 0..chunk.u.len() {
@@ -35,14 +29,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
                     None if g.is_empty() => energy.energy(x, u, &mut scratch.energy),
                     None => energy.energy_and_gradient(x, u, g, &mut scratch.energy),
                 }
-                if !u[0].is_finite() && chunk.sums.bad.is_none() {
-                    chunk.sums.bad = Some((id, "the energy after the disturbance"));
-                }
             }
         });
-        match self.chunk_sums.iter().find_map(|c| c.bad) {
-            Some((walker, what)) => Err(Error::Diverged { iteration, what, walker }),
-            None => Ok(()),
-        }
     }
 }

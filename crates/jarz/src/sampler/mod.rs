@@ -4,9 +4,12 @@
 //! and update the weights of all. What the parameters do in between is up to the caller:
 //! a trainer learns them, a test or an annealing prescribes them.
 
+mod collect;
 mod disturb;
 mod fused;
 mod moves;
+mod resample;
+mod state;
 
 pub use disturb::Disturbance;
 
@@ -16,8 +19,8 @@ use crate::error::Error;
 use crate::kernel::{Kernel, KernelKind};
 use crate::parallel::{Layout, Pieces, Workers};
 use crate::random::{Purpose, Random, Subset};
+use crate::ranks::{Ranks, Shard, Topic};
 use crate::real::Real;
-use crate::resampling::draw::Uniforms;
 use crate::resampling::{Draws, Scheme};
 use crate::walkers::Walkers;
 use crate::weights::WeightSums;
@@ -82,6 +85,7 @@ struct ChunkSums {
 
 /// One chunk of the ensemble, on its way to a thread.
 struct Chunk<'a, T> {
+    /// Number of its first walker among those of all ranks.
     first: usize,
     x: &'a mut [T],
     /// What is kept from step to step.
@@ -91,9 +95,11 @@ struct Chunk<'a, T> {
     sums: &'a mut ChunkSums,
 }
 
-/// Weighted walkers and the machinery that moves them.
+/// Weighted walkers and the machinery that moves them. Among several ranks, each has a part of the walkers, and its calls are made by all.
 pub struct Sampler<T: Real, E: Energy<T>> {
     walkers: Walkers<T>,
+    ranks: Ranks,
+    shard: Shard,
     kernel: Kernel,
     scheme: Scheme,
     random: Random,
@@ -141,11 +147,30 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         seed: u64,
         threads: usize,
     ) -> Result<Self, Error> {
-        let (n, dim) = (walkers.len(), energy.dim());
+        let n = walkers.len();
+        Sampler::among(Ranks::alone(), n, walkers, energy, kernel, scheme, batch, seed, threads)
+    }
+
+    /// The same for `n` walkers that are shared out over ranks (see [`Sampler::shard`]), of which `walkers` are this one's.
+    pub fn among(
+        ranks: Ranks,
+        n: usize,
+        walkers: Walkers<T>,
+        energy: &E,
+        kernel: Kernel,
+        scheme: Scheme,
+        batch: Option<usize>,
+        seed: u64,
+        threads: usize,
+    ) -> Result<Self, Error> {
+        let dim = energy.dim();
         let setup = |text: String| Err(Error::Setup(text));
-        if walkers.dim != dim || walkers.positions.len() != n * dim || n < 2 {
+        let shard = Self::shard(energy, n, &ranks);
+        let here = shard.rows().len();
+        if walkers.dim != dim || walkers.positions.len() != here * dim || n < 2 {
             return setup(format!(
-                "there must be at least 2 walkers in the model's {dim} dimensions, not {n} in {}",
+                "there must be at least 2 walkers in the model's {dim} dimensions, not {} in {}",
+                walkers.len(),
                 walkers.dim
             ));
         }
@@ -162,6 +187,8 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         let chunk = ChunkSums { weights: WeightSums::new(params), accepted: 0.0, tried: 0, bad: None };
         let mut sampler = Sampler {
             walkers,
+            ranks,
+            shard,
             kernel,
             scheme,
             random: Random::new(seed),
@@ -171,13 +198,18 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
             fused: energy.fused().filter(|_| kernel.kind == KernelKind::Ula && kernel.clip.is_none()),
             layout,
             workers: Workers::new(threads)?,
-            chunk_sums: vec![chunk; layout.chunks(n)],
+            chunk_sums: vec![chunk; shard.chunks().len()],
             sums: WeightSums::new(params),
             #[cfg(test)]
             faults: Faults::NONE,
         };
-        sampler.walkers.gradients.resize(n * sampler.kept(), T::ZERO);
+        sampler.walkers.gradients.resize(here * sampler.kept(), T::ZERO);
         Ok(sampler)
+    }
+
+    /// How `n` walkers are shared out.
+    pub fn shard(energy: &E, n: usize, ranks: &Ranks) -> Shard {
+        Shard::new(Layout::new(energy, n), n, ranks)
     }
 
     /// Walkers that are only watched: the sums leave out the parameter gradient, which is what a network spends most of its time on.
@@ -197,7 +229,22 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         }
     }
 
-    /// The walkers.
+    /// Walkers of all ranks.
+    pub fn count(&self) -> usize {
+        self.shard.total()
+    }
+
+    /// The numbers of this rank's walkers among those of all ranks, and how the others are shared out.
+    pub(crate) fn place(&self) -> &Shard {
+        &self.shard
+    }
+
+    /// Those who share the walkers.
+    pub fn ranks(&self) -> &Ranks {
+        &self.ranks
+    }
+
+    /// This rank's walkers.
     pub fn walkers(&self) -> &Walkers<T> {
         &self.walkers
     }
@@ -248,7 +295,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
 
     /// Moves walkers and updates weights as the parameters go from those of `from` to those of `to`.
     pub fn advance(&mut self, from: &E, to: &E, advance: Advance<'_, T>) -> Result<Advanced, Error> {
-        let n = self.walkers.len();
+        let n = self.count();
         if let Some(batch) = self.batch {
             self.random.subset(advance.iteration, Purpose::WalkerBatch, batch, n, &mut self.subset);
         }
@@ -280,74 +327,44 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         self.collect(advance.iteration)
     }
 
-    /// Draws new walkers in proportion to the weights, which become equal; `log Z` keeps what they had to say.
-    pub fn resample(&mut self, energy: &E, iteration: u64) -> Result<(), Error> {
-        let p = self.walkers.weights_in_line();
-        let (scheme, n, random) = (self.scheme, self.walkers.len(), self.random);
-        let draws = &mut self.draws;
-        let ancestors = self.workers.install(|parallel| {
-            let (random, purpose) = (&random, Purpose::Resample);
-            scheme.draw(&p, n, &Uniforms { random, step: iteration, purpose, parallel }, draws)
-        });
-        #[cfg(test)]
-        let caches = !self.faults.stale_caches;
-        #[cfg(not(test))]
-        let caches = true;
-        self.walkers.descend(ancestors, caches);
-        self.walkers.log_z = self.log_z();
-        self.walkers.log_weights.fill(0.0);
-        self.walkers.resamplings += 1;
-        self.refresh(energy)
-    }
-
-    /// Sums of the ensemble as it stands.
-    fn refresh(&mut self, energy: &E) -> Result<(), Error> {
-        let (mover, layout, dim) = (Mover::idle(self.random, self.kernel), self.layout, self.walkers.dim);
-        let kept = self.kept();
-        self.each_chunk(|fused, chunk, scratch| {
-            for at in (0..chunk.a.len()).step_by(layout.block) {
-                let end = (at + layout.block).min(chunk.a.len());
-                let (x, a) = (&chunk.x[at * dim..end * dim], &chunk.a[at..end]);
-                let sums = &mut chunk.sums.weights;
-                if let Some(fused) = fused {
-                    let g = &chunk.g[at * kept..end * kept];
-                    mover.accumulate_fused(fused, energy, x, g, a, sums, scratch);
-                } else {
-                    scratch.fit(a.len(), dim);
-                    if !sums.gradient.is_empty() {
-                        energy.energy(x, &mut scratch.u[..a.len()], &mut scratch.energy);
-                    }
-                    mover.accumulate(energy, x, a, sums, scratch);
-                }
-            }
-        });
-        self.collect(0).map(|_| ())
-    }
-
     /// Weighted variance of `U_to - U_from` where the walkers stand, over blocks of them here and there in the ensemble (neighbours may
     /// have started in the same mode): how far one parameter step spreads the log-weights.
     pub fn spread(&self, to: &E) -> f64 {
-        let (block, dim, n) = (self.layout.block, self.walkers.dim, self.walkers.len());
+        let (block, dim, n) = (self.layout.block, self.walkers.dim, self.count());
         let every = block * (n / SPREAD_OVER).max(1);
-        let mut moments = vec![[0.0f64; 3]; n.div_ceil(every)];
-        let taken = self.walkers.log_weights.chunks(every).flat_map(|a| &a[..block.min(a.len())]);
-        let top = taken.copied().fold(f64::NEG_INFINITY, f64::max);
+        let rows = self.shard.rows();
+        // Blocks are parts of chunks, so each belongs to one rank.
+        let blocks = rows.start.div_ceil(every)..rows.end.div_ceil(every);
+        let place = |b: usize| b * every - rows.start..(b * every + block).min(rows.end) - rows.start;
+        // Each block's largest log-weight, and sums relative to it.
+        let mut moments = vec![[f64::NEG_INFINITY, 0.0, 0.0, 0.0]; blocks.len()];
         let pieces = Pieces::new(&mut moments, 1);
         self.workers.run(pieces.count(), |c, scratch| {
-            let (first, stop) = (c * every, (c * every + block).min(n));
             // SAFETY: every piece is taken once, by the task of its number.
             let Some(moments) = unsafe { pieces.take(c) }.first_mut() else { return };
-            let Rows { x, u, a } = Rows::of(&self.walkers, first..stop);
-            scratch.fit(stop - first, dim);
-            to.energy(x, &mut scratch.u[..stop - first], &mut scratch.energy);
-            for i in 0..stop - first {
-                let (w, change) = ((a[i] - top).exp(), scratch.u[i] - u[i]);
-                moments[0] += w;
-                moments[1] += w * change;
-                moments[2] += w * change * change;
+            let Rows { x, u, a } = Rows::of(&self.walkers, place(blocks.start + c));
+            scratch.fit(u.len(), dim);
+            to.energy(x, &mut scratch.u[..u.len()], &mut scratch.energy);
+            moments[0] = a.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+            for i in (0..u.len()).filter(|&i| a[i] > f64::NEG_INFINITY) {
+                let (w, change) = ((a[i] - moments[0]).exp(), scratch.u[i] - u[i]);
+                moments[1] += w;
+                moments[2] += w * change;
+                moments[3] += w * change * change;
             }
         });
-        let [w, m, s] = moments.iter().fold([0.0; 3], |t, m| [t[0] + m[0], t[1] + m[1], t[2] + m[2]]);
+        let of_rank = |r: usize| {
+            let rows = self.shard.rows_of(r);
+            rows.end.div_ceil(every) - rows.start.div_ceil(every)
+        };
+        let counts: Vec<usize> = (0..self.ranks.size()).map(|r| 4 * of_rank(r)).collect();
+        let all = self.ranks.gather(Topic::Steps, moments.as_flattened(), &counts);
+        let (blocks, _) = all.as_chunks::<4>();
+        let top = blocks.iter().map(|b| b[0]).fold(f64::NEG_INFINITY, f64::max);
+        let [w, m, s] = blocks.iter().fold([0.0; 3], |t, b| {
+            let scale = (b[0] - top).exp();
+            [t[0] + scale * b[1], t[1] + scale * b[2], t[2] + scale * b[3]]
+        });
         (s / w - (m / w) * (m / w)).max(0.0)
     }
 
@@ -357,6 +374,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         work: impl Fn(Option<&Fused<T, E>>, &mut Chunk<'_, T>, &mut Scratch<T, E::Workspace>) + Sync,
     ) {
         let (rows, dim, kept) = (self.layout.chunk, self.walkers.dim, self.kept());
+        let first = self.shard.rows().start;
         let w = &mut self.walkers;
         let (x, g) = (Pieces::new(&mut w.positions, rows * dim), Pieces::new(&mut w.gradients, rows * kept));
         let (u, a) = (Pieces::new(&mut w.energies, rows), Pieces::new(&mut w.log_weights, rows));
@@ -368,29 +386,8 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
             let Some(sums) = unsafe { all_sums.take(c) }.first_mut() else { return };
             sums.weights.clear();
             (sums.accepted, sums.tried, sums.bad) = (0.0, 0, None);
-            work(fused, &mut Chunk { first: c * rows, x, g, u, a, sums }, scratch);
+            work(fused, &mut Chunk { first: first + c * rows, x, g, u, a, sums }, scratch);
         });
-    }
-
-    /// Merges the chunks' sums in their order.
-    fn collect(&mut self, iteration: u64) -> Result<Advanced, Error> {
-        self.sums.clear();
-        let (mut accepted, mut tried) = (0.0, 0);
-        for chunk in &self.chunk_sums {
-            self.sums.merge(&chunk.weights);
-            accepted += chunk.accepted;
-            tried += chunk.tried;
-        }
-        if let Some((walker, what)) = self.chunk_sums.iter().find_map(|c| c.bad) {
-            return Err(Error::Diverged { iteration, what, walker });
-        }
-        Ok(Advanced { acceptance: accepted / tried as f64, kernel_steps: tried })
-    }
-
-    /// Everything that defines the ensemble's future, besides the configuration.
-    pub(crate) fn restore(&mut self, walkers: Walkers<T>, sums: WeightSums) {
-        self.walkers = walkers;
-        self.sums = sums;
     }
 }
 

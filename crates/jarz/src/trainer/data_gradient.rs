@@ -4,6 +4,7 @@ use crate::data::Dataset;
 use crate::energy::{Energy, Fused};
 use crate::parallel::{Layout, Pieces};
 use crate::random::{Purpose, Subset};
+use crate::ranks::{Ranks, Shard, Topic, overlap};
 use crate::real::Real;
 use crate::sampler::Sampler;
 
@@ -11,6 +12,9 @@ use crate::sampler::Sampler;
 pub(super) struct DataGradient<T: Real, E: Energy<T>> {
     batch: Option<usize>,
     layout: Layout,
+    /// Which points, or places in the batch, are this rank's work; and which points it has.
+    work: Shard,
+    points: Shard,
     fused: Option<Fused<T, E>>,
     subset: Subset,
     /// The points of a batch.
@@ -22,34 +26,63 @@ pub(super) struct DataGradient<T: Real, E: Energy<T>> {
 }
 
 impl<T: Real, E: Energy<T>> DataGradient<T, E> {
-    pub fn new(energy: &E, data: &Dataset<T>, batch: Option<usize>) -> Self {
-        let layout = Layout::new(energy, batch.unwrap_or(data.len()));
+    pub fn new(energy: &E, data: &Dataset<T>, batch: Option<usize>, ranks: &Ranks) -> Self {
+        let count = batch.unwrap_or(data.len());
+        let layout = Layout::new(energy, count);
+        let work = Shard::new(layout, count, ranks);
         let params = energy.params().len();
-        let chunks = layout.chunks(batch.unwrap_or(data.len()));
         DataGradient {
             batch,
             layout,
+            work,
+            points: Shard::new(Layout::new(energy, data.len()), data.len(), ranks),
             fused: energy.fused(),
             subset: Subset::default(),
             rows: Vec::new(),
-            parts: vec![0.0; chunks * params],
+            parts: vec![0.0; work.chunks().len() * params],
             mean: vec![0.0; params],
         }
+    }
+
+    /// Collects this rank's part of the batch, some of which others may have.
+    fn collect(&mut self, data: &Dataset<T>, ranks: &Ranks) {
+        let members = self.subset.members();
+        let places = self.work.rows();
+        self.rows.clear();
+        if data.is_whole() {
+            let members = members[places].iter();
+            return members.for_each(|&i| self.rows.extend_from_slice(data.row(i as usize)));
+        }
+        // The members ascend, so those that a rank has are a stretch of the batch.
+        let held = |rank: usize| {
+            let rows = self.points.rows_of(rank);
+            let at = |row: usize| members.partition_point(|&m| (m as usize) < row);
+            at(rows.start)..at(rows.end)
+        };
+        let (me, dim) = (ranks.rank(), data.dim());
+        let rows_of = |places: std::ops::Range<usize>| -> Vec<T> {
+            members[places].iter().flat_map(|&i| data.row(i as usize)).copied().collect()
+        };
+        let others = || (0..ranks.size()).filter(|r| *r != me);
+        let to: Vec<_> = others().map(|r| (r, rows_of(overlap(&held(me), &self.work.rows_of(r))))).collect();
+        let from: Vec<_> = others().map(|r| (r, overlap(&places, &held(r)).len() * dim)).collect();
+        let mut parts = ranks.exchange(Topic::Data, &to, &from);
+        parts.push((me, rows_of(overlap(&held(me), &places))));
+        parts.sort_by_key(|(rank, _)| *rank);
+        parts.iter().for_each(|(_, rows)| self.rows.extend_from_slice(rows));
     }
 
     /// Computes the mean over the data, or over this iteration's batch of it.
     pub fn update(&mut self, energy: &E, data: &Dataset<T>, sampler: &Sampler<T, E>, iteration: u64) {
         let (dim, params, layout) = (data.dim(), self.mean.len(), self.layout);
+        if let Some(m) = self.batch {
+            let random = sampler.random();
+            random.subset(iteration, Purpose::DataBatch, m, data.len(), &mut self.subset);
+            self.collect(data, sampler.ranks());
+        }
         let rows = match self.batch {
-            None => data.values(),
-            Some(m) => {
-                let random = sampler.random();
-                random.subset(iteration, Purpose::DataBatch, m, data.len(), &mut self.subset);
-                self.rows.clear();
-                let members = self.subset.members().iter();
-                members.for_each(|&i| self.rows.extend_from_slice(data.row(i as usize)));
-                &self.rows
-            }
+            None => data.rows(self.work.rows()),
+            Some(_) => &self.rows,
         };
         let pieces = Pieces::new(&mut self.parts, params);
         let fused = self.fused.as_ref();
@@ -71,11 +104,8 @@ impl<T: Real, E: Energy<T>> DataGradient<T, E> {
                 energy.add_param_gradient(x, &scratch.weights[..count], part, &mut scratch.energy);
             }
         });
-        self.mean.fill(0.0);
-        for part in self.parts.chunks_exact(params) {
-            self.mean.iter_mut().zip(part).for_each(|(m, p)| *m += p);
-        }
-        let n = (rows.len() / dim) as f64;
+        sampler.ranks().sum_chunks(Topic::Data, &self.work, &self.parts, &mut self.mean);
+        let n = self.work.total() as f64;
         self.mean.iter_mut().for_each(|m| *m /= n);
     }
 }

@@ -1,12 +1,14 @@
 //! What the data says to the present model, and what is known about it.
 
 use super::Trainer;
+use crate::classes::Classes;
 use crate::data::Dataset;
 use crate::energy::Energy;
 use crate::error::Error;
 use crate::estimate::{Estimates, Families, Measured, add_errors};
 use crate::parallel::Pieces;
 use crate::random::Purpose;
+use crate::ranks::{Shard, Topic};
 use crate::real::Real;
 use crate::weights::normalise;
 
@@ -21,58 +23,50 @@ pub(super) struct DataTerm {
 impl<T: Real, E: Energy<T>> Trainer<T, E> {
     fn full_data_term(&mut self) -> Result<DataTerm, Error> {
         if self.full_term.is_none() {
-            self.full_term = Some(self.mean_over(self.data.values())?);
+            self.full_term = Some(self.mean_over(&self.data)?);
         }
         Ok(self.full_term.clone().unwrap_or_default())
     }
 
-    /// Means of `U` and `dU/dtheta` over rows of data.
-    fn mean_over(&self, rows: &[T]) -> Result<DataTerm, Error> {
+    /// Means of `U` and `dU/dtheta` over data, of which each rank sees to a part.
+    fn mean_over(&self, data: &Dataset<T>) -> Result<DataTerm, Error> {
         let (dim, params, layout) = (self.data.dim(), self.trained.len(), self.data_layout);
-        let n = rows.len() / dim;
-        let mut parts =
-            vec![DataTerm { gradient: vec![0.0; params], energy: 0.0, variance: 0.0 }; layout.chunks(n)];
-        let pieces = Pieces::new(&mut parts, 1);
+        let (ranks, width) = (self.sampler.ranks(), params + 2);
+        let shard = Shard::new(layout, data.len(), ranks);
+        let rows = data.rows(shard.rows());
+        // Gradient, sum and sum of squares of the energy.
+        let mut parts = vec![0.0; shard.chunks().len() * width];
+        let pieces = Pieces::new(&mut parts, width);
         let energy = self.energy();
         self.sampler.workers.run(pieces.count(), |c, scratch| {
             let from = c * layout.chunk * dim;
             let rows = &rows[from..(from + layout.chunk * dim).min(rows.len())];
             // SAFETY: every piece is taken once, by the task of its number.
-            let Some(part) = unsafe { pieces.take(c) }.first_mut() else { return };
+            let (gradient, sums) = unsafe { pieces.take(c) }.split_at_mut(params);
             for x in rows.chunks(layout.block * dim) {
                 let count = x.len() / dim;
                 scratch.fit(count, dim);
                 energy.energy(x, &mut scratch.u[..count], &mut scratch.energy);
                 for u in &scratch.u[..count] {
-                    part.energy += u;
-                    part.variance += u * u;
+                    sums[0] += u;
+                    sums[1] += u * u;
                 }
                 scratch.weights[..count].fill(1.0);
-                energy.add_param_gradient(
-                    x,
-                    &scratch.weights[..count],
-                    &mut part.gradient,
-                    &mut scratch.energy,
-                );
+                energy.add_param_gradient(x, &scratch.weights[..count], gradient, &mut scratch.energy);
             }
         });
-        let mut total = DataTerm { gradient: vec![0.0; params], energy: 0.0, variance: 0.0 };
-        for part in &parts {
-            total.energy += part.energy;
-            total.variance += part.variance;
-            total.gradient.iter_mut().zip(&part.gradient).for_each(|(t, g)| *t += g);
-        }
-        let count = n as f64;
-        total.energy /= count;
-        total.variance = (total.variance / count - total.energy * total.energy).max(0.0);
-        total.gradient.iter_mut().for_each(|g| *g /= count);
-        if !total.energy.is_finite() {
+        let mut total = vec![0.0; width];
+        ranks.sum_chunks(Topic::Estimates, &shard, &parts, &mut total);
+        total.iter_mut().for_each(|t| *t /= data.len() as f64);
+        let (energy, squares) = (total[params], total[params + 1]);
+        total.truncate(params);
+        if !energy.is_finite() {
             return Err(Error::DivergedDirection {
                 iteration: self.iteration,
                 what: "mean energy of the data",
             });
         }
-        Ok(total)
+        Ok(DataTerm { gradient: total, energy, variance: (squares - energy * energy).max(0.0) })
     }
 
     /// Mean of the present `U` over other data, with the error of a finite sample: the model-dependent part of a
@@ -83,7 +77,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
                 format!("the data has {} dimensions but the model has {}", data.dim(), self.data.dim());
             return Err(Error::Setup(text));
         }
-        let term = self.mean_over(data.values())?;
+        let term = self.mean_over(data)?;
         Ok(Measured { value: term.energy, std_error: Some((term.variance / data.len() as f64).sqrt()) })
     }
 
@@ -94,8 +88,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let data_energy = Measured { value: data.energy, std_error: Some((data.variance / n).sqrt()) };
         let judges = self.judges();
         let (walkers, sums) = (judges.walkers(), judges.sums());
-        let p = normalise(walkers.log_weights());
-        let families = Families::new(walkers.ancestors(), &p);
+        let p = sums.normalise(walkers.log_weights());
+        let families = Families::among(walkers.ancestors(), &p, judges.ranks(), judges.place());
         let weighted = self.algorithm.is_weighted();
         let log_z = judges.log_z().filter(|_| weighted).map(|value| {
             let std_error = families.log_z_std_error(self.scheme, walkers.resamplings());
@@ -146,14 +140,25 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             gradient_norm: if self.average.is_some() { self.last[1] } else { self.norm(&direction) },
             step_scale: self.last[2],
             resamplings: walkers.resamplings(),
-            distinct_ancestors: walkers.distinct_ancestors() as u64,
+            distinct_ancestors: families.count(),
             masses: modes.map(|m| m.masses()),
             means: modes.map(|m| m.means()),
             walker_masses,
         })
     }
 
-    /// `n` equal-weight samples of the present model, drawn from the weighted walkers.
+    /// Masses of kinds among the weighted walkers.
+    pub(crate) fn masses_of(&self, classes: &Classes<'_, T>) -> Vec<Measured> {
+        let judges = self.judges();
+        let walkers = judges.walkers();
+        let p = judges.sums().normalise(walkers.log_weights());
+        let families = Families::among(walkers.ancestors(), &p, judges.ranks(), judges.place());
+        let weighted = self.algorithm.is_weighted();
+        let masses = classes.masses_in(walkers.positions(), &families);
+        masses.into_iter().map(|m| Measured { std_error: m.std_error.filter(|_| weighted), ..m }).collect()
+    }
+
+    /// `n` equal-weight samples of the present model, drawn from the weighted walkers of a trainer that has all of them.
     pub fn equal_weight_samples(&self, n: usize) -> Vec<T> {
         let (walkers, random) = (self.walkers(), self.sampler.random());
         let p = normalise(walkers.log_weights());

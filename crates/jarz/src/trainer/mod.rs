@@ -16,6 +16,7 @@ use crate::leave_one_out::Memory;
 use crate::optimizer::Optimizer;
 use crate::parallel::Layout;
 use crate::random::Random;
+use crate::ranks::{Ranks, Shard};
 use crate::real::Real;
 use crate::resampling::{Scheme, Trigger};
 use crate::sampler::{Advance, Disturbance, Sampler, SelfInteraction};
@@ -157,16 +158,31 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             && setup.self_interaction != Some(SelfInteractionRule::None);
         let trained: Vec<bool> = rates.iter().map(|r| *r != 0.0).collect();
         let random = Random::new(setup.seed);
+        let ranks = setup.ranks;
+        let count = setup.initial.as_ref().map_or(setup.walkers, |(x, _)| x.len() / dim);
+        let rows = Sampler::shard(&energy, count, &ranks).rows();
         let walkers = match setup.initial {
-            Some((positions, log_z)) => Walkers::new(dim, positions, log_z),
-            None => start(&energy, &data, algorithm, setup.walkers, setup.start, &random)?,
+            Some((x, log_z)) => {
+                Walkers::from(rows.start, dim, x[rows.start * dim..rows.end * dim].to_vec(), log_z)
+            }
+            None => start(&energy, &data, algorithm, count, rows, setup.start, &random)?,
         };
         let (kernel, scheme) = (setup.kernel, setup.scheme);
-        let sampler = Sampler::new(walkers, &energy, kernel, scheme, setup.batch, setup.seed, setup.threads)?;
-        let data_gradient = DataGradient::new(&energy, &data, setup.data_batch);
+        let (batch, seed, threads) = (setup.batch, setup.seed, setup.threads);
+        let data_gradient = DataGradient::new(&energy, &data, setup.data_batch, &ranks);
+        let data_layout = Layout::new(&energy, data.len());
+        // Walkers that restart may want any point.
+        let data = match ranks.is_alone() || algorithm.restarts() {
+            true => data,
+            false => {
+                let rows = Shard::new(data_layout, data.len(), &ranks).rows();
+                data.keep(rows)
+            }
+        };
+        let sampler = Sampler::among(ranks, count, walkers, &energy, kernel, scheme, batch, seed, threads)?;
         let mut trainer = Trainer {
             next: energy.clone(),
-            data_layout: Layout::new(&energy, data.len()),
+            data_layout,
             energy,
             data_gradient,
             data,
@@ -207,7 +223,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let params = self.trained.len();
         let Buffers { mut model, mut direction, mut theta, mut response } = std::mem::take(&mut self.buffers);
         if let Some(by) = &self.disturbance {
-            self.sampler.disturb(by.as_ref(), &self.energy, k)?;
+            self.sampler.disturb(by.as_ref(), &self.energy, k);
         }
         for buffer in [&mut model, &mut direction, &mut theta, &mut response] {
             buffer.resize(params, 0.0);
@@ -255,7 +271,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         std::mem::swap(&mut self.energy, &mut self.next);
         self.buffers = Buffers { model, direction, theta, response };
         if looking && let (Some(memory), Some(gradients)) = (&mut self.memory, self.energy.per_walker()) {
-            memory.compare(self.sampler.walkers(), gradients, params);
+            memory.compare(&self.sampler, gradients, params);
         }
         self.full_term = None;
         self.iteration += 1;
@@ -287,7 +303,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         memory.soften(response, self.optimizer.persistence());
         let due = memory.is_due(k);
         if due {
-            memory.look(self.sampler.walkers(), gradients, response.len());
+            memory.look(&self.sampler, gradients, response.len());
         }
         due
     }
@@ -364,43 +380,50 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         self.memory.is_some()
     }
 
-    /// A copy of the complete state.
+    /// Who shares the walkers and the data.
+    pub fn ranks(&self) -> &Ranks {
+        self.sampler.ranks()
+    }
+
+    /// A copy of the complete state; among several ranks, which must all ask, the first gets all walkers and the others their own.
     pub fn state(&self) -> State<T> {
         State {
             iteration: self.iteration,
             theta: self.energy.params().to_vec(),
             average: self.average.as_ref().map_or_else(Vec::new, |a| a.params().to_vec()),
             moments: [self.optimizer.first.clone(), self.optimizer.second.clone()],
-            walkers: self.sampler.walkers().clone(),
+            walkers: self.sampler.all_walkers(),
             sums: self.sampler.sums().clone(),
-            witnesses: self.witnesses.as_ref().map(|w| (w.walkers().clone(), w.sums().clone())),
+            witnesses: self.witnesses.as_ref().map(|w| (w.all_walkers(), w.sums().clone())),
             step_size: self.step_size,
             memory: self.memory.as_ref().map_or_else(Default::default, |m| m.as_arrays()),
             last: self.last,
         }
     }
 
-    /// Goes back to a state of a run with the same setup.
+    /// Goes back to a state of a run with the same setup, on any number of ranks.
     pub fn restore(&mut self, state: State<T>) -> Result<(), Error> {
-        let here = self.state();
-        let of_walkers = |w: &Walkers<T>, s: &WeightSums| {
-            let arrays = [w.dim, w.positions.len(), w.gradients.len(), w.energies.len(), w.log_weights.len()];
-            (arrays, w.ancestors.len(), s.gradient.len())
-        };
-        let lengths = |s: &State<T>| {
-            let rest = [s.theta.len(), s.average.len(), s.moments[0].len(), s.moments[1].len()];
-            (of_walkers(&s.walkers, &s.sums), s.witnesses.as_ref().map(|(w, s)| of_walkers(w, s)), rest)
-        };
-        let strangers = |w: &Walkers<T>| w.ancestors.iter().any(|a| *a >= w.len() as u64) || !w.is_lined_up();
+        let params = self.trained.len();
+        let moments = [&self.optimizer.first, &self.optimizer.second].map(|m| m.len());
         let [variance, covariance] = &state.memory;
-        let memory_fits =
-            variance.len() == covariance.len() && [0, state.theta.len()].contains(&variance.len());
-        if !memory_fits
-            || lengths(&here) != lengths(&state)
-            || strangers(&state.walkers)
-            || state.witnesses.as_ref().is_some_and(|(w, _)| strangers(w))
-        {
+        let memory_fits = variance.len() == covariance.len() && [0, params].contains(&variance.len());
+        let witnesses_fit = match (&self.witnesses, &state.witnesses) {
+            (None, None) => true,
+            (Some(sampler), Some((walkers, sums))) => sampler.fits(walkers, sums),
+            _ => false,
+        };
+        let fits = memory_fits
+            && witnesses_fit
+            && state.theta.len() == params
+            && state.average.len() == self.average.as_ref().map_or(0, |a| a.params().len())
+            && state.moments.each_ref().map(|m| m.len()) == moments
+            && self.sampler.fits(&state.walkers, &state.sums);
+        if !fits {
             return Err(Error::Setup("the saved state belongs to a run with another setup".into()));
+        }
+        let bits = |a: &[f64]| a.iter().fold(0u64, |h, v| h.rotate_left(5) ^ v.to_bits());
+        if !self.ranks().agree(&[state.iteration, bits(&state.theta), bits(&state.walkers.log_weights)]) {
+            return Err(Error::Setup("the ranks were given different states to go on from".into()));
         }
         self.iteration = state.iteration;
         self.energy.set_params(&state.theta);

@@ -8,10 +8,12 @@ use crate::error::Error;
 use crate::kernel::{Kernel, StepSize};
 use crate::optimizer::{Optimizer, Rule};
 use crate::random::{Purpose, Random};
+use crate::ranks::Ranks;
 use crate::real::Real;
 use crate::resampling::{Scheme, Thresholds, Trigger};
 use crate::sampler::{Disturbance, Sampler};
 use crate::walkers::Walkers;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Everything a run is made of. Start from [`Setup::new`] and change what you like.
@@ -61,6 +63,8 @@ pub struct Setup<T, E> {
     pub seed: u64,
     /// Threads; 0 means one per core. Results do not depend on it.
     pub threads: usize,
+    /// Who shares the walkers and the data. Results do not depend on it; all ranks have the same setup.
+    pub ranks: Ranks,
 }
 
 impl<T: Real, E: Energy<T>> Setup<T, E> {
@@ -89,6 +93,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             truth: None,
             seed: 1,
             threads: 0,
+            ranks: Ranks::alone(),
         }
     }
 }
@@ -129,22 +134,25 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         }
         let random = Random::new(self.seed).branch(Purpose::Witnesses);
         let (energy, count) = (&self.energy, self.witnesses);
-        let walkers = start(energy, &self.data, self.algorithm, count, self.start, &random)?;
+        let rows = Sampler::shard(energy, count, &self.ranks).rows();
+        let walkers = start(energy, &self.data, self.algorithm, count, rows, self.start, &random)?;
         // The same share of them moves as of the others.
         let batch = self.batch.map(|b| (b as f64 / self.walkers as f64 * count as f64).ceil() as usize);
         let (kernel, scheme, seed) = (self.kernel, self.scheme, random.seed());
-        let sampler = Sampler::new(walkers, energy, kernel, scheme, batch, seed, self.threads)?;
+        let (ranks, threads) = (self.ranks.clone(), self.threads);
+        let sampler = Sampler::among(ranks, count, walkers, energy, kernel, scheme, batch, seed, threads)?;
         Ok(Some(sampler.without_param_gradient()))
     }
 }
 
-/// Initial walkers of an algorithm: exact samples of the model, or data points (all of them if the numbers
+/// Some of the initial walkers of an algorithm: exact samples of the model, or data points (all of them if the numbers
 /// agree, random ones otherwise).
 pub(super) fn start<T: Real, E: Energy<T>>(
     energy: &E,
     data: &Dataset<T>,
     algorithm: Algorithm,
     walkers: usize,
+    rows: Range<usize>,
     stratification: Stratification,
     random: &Random,
 ) -> Result<Walkers<T>, Error> {
@@ -154,14 +162,15 @@ pub(super) fn start<T: Real, E: Energy<T>>(
             true => i,
             false => random.below(0, i as u64, Purpose::Start, data.len() as u64) as usize,
         };
-        let positions = (0..walkers).flat_map(|i| data.row(pick(i)).iter().copied()).collect();
-        return Ok(Walkers::new(dim, positions, None));
+        let positions = rows.clone().flat_map(|i| data.row(pick(i)).iter().copied()).collect();
+        return Ok(Walkers::from(rows.start, dim, positions, None));
     }
     let Some(exact) = energy.exact() else {
         let text = "the model cannot be sampled exactly at its initial parameters: give initial walkers and their log Z";
         return Err(Error::Setup(text.into()));
     };
-    let mut positions = vec![T::ZERO; walkers * dim];
-    exact.sample(0..walkers as u64, walkers as u64, stratification, random, &mut positions);
-    Ok(Walkers::new(dim, positions, Some(exact.log_z())))
+    let mut positions = vec![T::ZERO; rows.len() * dim];
+    let ids = rows.start as u64..rows.end as u64;
+    exact.sample(ids, walkers as u64, stratification, random, &mut positions);
+    Ok(Walkers::from(rows.start, dim, positions, Some(exact.log_z())))
 }
