@@ -92,7 +92,7 @@ fn start_wgpu(name: Name) -> Result<(Device, Option<u64>), String> {
     let options = Device::wgpu_options().device_kind(kind).graphics_api(api);
     let (device, setup) = options.init_with_setup().map_err(|e| e.to_string())?;
     let limits = setup.device.limits();
-    Ok((device, Some(limits.max_buffer_size.min(limits.max_storage_buffer_binding_size.into()))))
+    Ok((device, Some(limits.max_buffer_size.min(limits.max_storage_buffer_binding_size))))
 }
 
 fn start(name: Name) -> Result<(Device, Option<u64>), String> {
