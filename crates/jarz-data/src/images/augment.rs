@@ -262,7 +262,7 @@ mod tests {
     #[test]
     fn a_turn_of_the_hue_keeps_grey_and_a_third_of_one_exchanges_the_channels() {
         let random = Random::new(2);
-        let mut grey = vec![0.4; 12];
+        let mut grey = vec![0.4f64; 12];
         let by = Augmentation { colour: 0.5, ..NONE };
         by.apply(&random, 0, 0, [2, 2, 3], &mut grey);
         assert!(grey.windows(2).all(|p| (p[0] - p[1]).abs() < 1e-12), "{grey:?}");
