@@ -36,6 +36,14 @@ pub enum MetricsError {
         /// Why not.
         reason: String,
     },
+    /// Stopped on request.
+    #[error("stopped after {done} of {total} images")]
+    Stopped {
+        /// Images that were done.
+        done: usize,
+        /// Images in all.
+        total: usize,
+    },
     /// The eigenvalues could not be found.
     #[error("the eigenvalues of a covariance could not be computed")]
     Eigenvalues,

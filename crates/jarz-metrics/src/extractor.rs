@@ -109,12 +109,13 @@ impl Extractor {
     }
 
     /// What it makes of images of shape (height, width, channels), pixels channels-last in `[-1, 1]`. Grey images are given to a network for
-    /// colours in three equal channels; images of another size than the network's are scaled (bilinear, pixel centres aligned). `progress` hears how many are done.
+    /// colours in three equal channels; images of another size than the network's are scaled (bilinear, pixel centres aligned). `progress` hears how many are done, and says
+    /// whether to go on.
     pub fn extract(
         &self,
         images: &[f32],
         shape: [usize; 3],
-        progress: &mut dyn FnMut(usize),
+        progress: &mut dyn FnMut(usize) -> bool,
     ) -> Result<Extracted, MetricsError> {
         let fail = |reason: String| MetricsError::Extractor { path: self.path.clone(), reason };
         let each: usize = shape.iter().product();
@@ -147,7 +148,9 @@ impl Extractor {
                 if i == 0 { out.features.extend(used) } else { logits.extend(used) }
             }
             done += count;
-            progress(done);
+            if !progress(done) {
+                return Err(MetricsError::Stopped { done, total });
+            }
         }
         out.dim = out.features.len() / total;
         out.logits = self.logits.map(|_| (logits.len() / total, logits));

@@ -40,9 +40,8 @@ pub fn calibrate(config: &Config, budget: Duration) -> Result<Timing, RunError> 
         ModelConfig::Network(_) => (config.walkers.count / NETWORK_WALKERS).max(1),
         _ => 1,
     };
-    let part = |count: usize| (count / share).max(2);
-    config.walkers.count = part(config.walkers.count);
-    config.walkers.batch = config.walkers.batch.map(part);
+    config.walkers.count = (config.walkers.count / share).max(2);
+    config.walkers.batch = config.walkers.batch.map(|batch| (batch / share).max(2));
     config.walkers.witnesses = config.walkers.witnesses / share / 2 * 2;
     let limit = config.run.iterations.max(2);
     with_setup(&config, Calibrate { budget, limit, share, begun: Instant::now() })

@@ -84,10 +84,13 @@ pub fn architecture(config: &NetworkConfig, input: [usize; 3]) -> Result<Archite
 }
 
 /// A network with its base, the data in the walkers' coordinates, and the shape of a data point.
+type Networked<T> = (NetEnergy<T>, Dataset<T>, [usize; 3]);
+
+/// The network of a configuration, and its data.
 pub(crate) fn network_and_data<T: Scalar>(
     config: &Config,
     network: &NetworkConfig,
-) -> Result<(NetEnergy<T>, Dataset<T>, [usize; 3]), RunError> {
+) -> Result<Networked<T>, RunError> {
     let (shape, base, mut rows) = match &config.data {
         DataConfig::Images(images) => {
             let set = load_images(images, Part::Train)?;

@@ -5,10 +5,11 @@ mod source;
 use super::print_json;
 use crate::args::{MetricsArgs, RangeArg};
 use crate::error::CliError;
-use crate::ui::Ui;
+use crate::ui::{Ui, stopped};
 use jarz_data::{file_sha256, write_npy_f64};
 use jarz_metrics::{
-    Extracted, Extractor, Features, KernelOptions, Range, classifier_score, frechet, kernel_distance,
+    Extracted, Extractor, Features, KernelOptions, MetricsError, Range, classifier_score, frechet,
+    kernel_distance,
 };
 use jarz_run::files::FileError;
 use serde_json::{Value, json};
@@ -184,8 +185,12 @@ fn extract(
             said = done * 10 / total;
             ui.say(&format!("'{}': {done} of {total} images", source.name));
         }
+        !stopped()
     };
-    Ok(network.extract(&images, shape, &mut progress)?)
+    network.extract(&images, shape, &mut progress).map_err(|e| match e {
+        MetricsError::Stopped { .. } => CliError::Interrupted(e.to_string()),
+        e => e.into(),
+    })
 }
 
 /// `HxWxC`, three positive numbers.
