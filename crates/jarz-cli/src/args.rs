@@ -41,6 +41,8 @@ pub enum Command {
     Data(DataArgs),
     /// Run an experiment of the paper ('jarz reproduce list' names them), or all
     Reproduce(ReproduceArgs),
+    /// Say how far samples are from a reference: Frechet and kernel distances of their features, a classifier's score
+    Metrics(MetricsArgs),
     /// Print shell completions
     Completions {
         /// The shell
@@ -166,6 +168,60 @@ pub struct EvaluateArgs {
 }
 
 #[derive(Debug, ClapArgs)]
+pub struct MetricsArgs {
+    /// Samples: a run, a folder that 'jarz sample' wrote, .npy/.npz/CSV, a folder of PNG images, a data set's name (mnist, cifar10:test, ...), or features:FILE
+    #[arg(long, value_name = "SOURCE")]
+    pub samples: String,
+    /// What they are compared with; the same kinds of sources
+    #[arg(long, value_name = "SOURCE")]
+    pub reference: String,
+    /// Network in ONNX format that turns images into features; without it the numbers themselves are the features
+    #[arg(long, value_name = "FILE")]
+    pub extractor: Option<PathBuf>,
+    /// Values that the network wants its pixels in
+    #[arg(long, value_enum, default_value_t = RangeArg::Symmetric, requires = "extractor")]
+    pub range: RangeArg,
+    /// The network is Inception-v3: call the results FID, KID and Inception score (see docs/metrics.md)
+    #[arg(long)]
+    pub inception: bool,
+    /// Height, width and channels of the images in files of plain numbers, like 32x32x3 [default: those of the other source]
+    #[arg(long, value_name = "HxWxC")]
+    pub shape: Option<String>,
+    /// Log-weights of the samples, one number each [default: those in the folder of samples, or none]
+    #[arg(long, value_name = "FILE")]
+    pub log_weights: Option<PathBuf>,
+    /// At most so many samples, evenly spread
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub most: usize,
+    /// At most so many of the reference, evenly spread
+    #[arg(long, value_name = "N", default_value_t = 50_000)]
+    pub most_reference: usize,
+    /// At most so many of each for the kernel distance, whose time goes with their square
+    #[arg(long, value_name = "N", default_value_t = 5_000)]
+    pub kernel_samples: usize,
+    /// Parts of the samples that give the score its scatter
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    pub splits: usize,
+    /// Seed of random choices
+    #[arg(long, default_value_t = 1)]
+    pub seed: u64,
+    /// Folder to write the features to, as .npy
+    #[arg(long, value_name = "DIR")]
+    pub save_features: Option<PathBuf>,
+}
+
+/// Values of pixels.
+#[derive(Clone, Copy, Debug, ValueEnum)]
+pub enum RangeArg {
+    /// From -1 to 1
+    Symmetric,
+    /// From 0 to 1
+    Unit,
+    /// From 0 to 255
+    Bytes,
+}
+
+#[derive(Debug, ClapArgs)]
 pub struct ReportArgs {
     /// Folders of runs, finished or not; several are compared
     #[arg(required = true, value_name = "DIR")]
@@ -272,9 +328,11 @@ pub struct ReproduceArgs {
 /// Sizes of an experiment.
 #[derive(Clone, Copy, Debug, ValueEnum)]
 pub enum ScaleArg {
-    /// A minute or so on a laptop
+    /// A minute or so on a laptop (also: smoke)
+    #[value(alias = "smoke")]
     Quick,
-    /// About an hour, for experiments that have it
+    /// About an hour, for experiments that have it (also: laptop)
+    #[value(alias = "laptop")]
     Default,
     /// The numbers of the paper: hours or days
     Paper,

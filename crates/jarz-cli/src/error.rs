@@ -21,6 +21,9 @@ pub enum CliError {
     /// Of a figure or report.
     #[error(transparent)]
     Figure(#[from] jarz_figures::FigureError),
+    /// Of a distance.
+    #[error(transparent)]
+    Metrics(#[from] jarz_metrics::MetricsError),
     /// Of a view of runs.
     #[error(transparent)]
     View(#[from] jarz_view::ViewError),

@@ -28,7 +28,9 @@ fn main() -> ExitCode {
         _ if !ranks.is_alone() => Some(
             "stopping after this iteration, if all ranks are still there (one that dies ends the others)",
         ),
-        args::Command::Data(_) => Some("stopping; press Ctrl-C again to stop at once"),
+        args::Command::Data(_) | args::Command::Metrics(_) => {
+            Some("stopping; press Ctrl-C again to stop at once")
+        }
         _ => Some("stopping after this iteration; press Ctrl-C again to stop at once"),
     };
     if let Err(e) = ui::catch_interrupts(word) {

@@ -34,9 +34,9 @@ mod write;
 pub use error::DataError;
 pub use hash::file_sha256;
 pub use images::{
-    CIFAR_ROW, CIFAR10, CIFAR10_NAMES, FASHION_MNIST, ImageError, Images, KNOWN_SETS, KnownFile, KnownSet,
-    Layout, MNIST, Part, Preparation, cache_folder, cifar10_rows, digits, read_cifar10, read_idx,
-    read_idx_images, read_png, read_png_folder,
+    Augmentation, CIFAR_ROW, CIFAR10, CIFAR10_NAMES, FASHION_MNIST, ImageError, Images, KNOWN_SETS,
+    KnownFile, KnownSet, Layout, MNIST, Part, Preparation, cache_folder, cifar10_rows, digits, read_cifar10,
+    read_idx, read_idx_images, read_png, read_png_folder,
 };
 pub use npy::read_npy;
 pub use npz::read_npz;

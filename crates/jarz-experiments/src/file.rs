@@ -31,16 +31,19 @@ built_in!(
 const IMAGES: &[(&str, &str)] = &[
     ("digits", include_str!("../../../experiments/digits.toml")),
     ("mnist", include_str!("../../../experiments/mnist.toml")),
+    ("cifar10", include_str!("../../../experiments/cifar10.toml")),
 ];
 
 /// How large an experiment is run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Scale {
-    /// A minute or so on a laptop.
+    /// A minute or so on a laptop; also `smoke`.
     #[default]
+    #[serde(alias = "smoke")]
     Quick,
-    /// About an hour.
+    /// About an hour; also `laptop`.
+    #[serde(alias = "laptop")]
     Default,
     /// The numbers of the paper: hours or days.
     Paper,

@@ -87,7 +87,7 @@ impl Options {
         if !tasks.is_empty() {
             let estimate = Estimate::new(plan, &tasks, self.cores())?;
             watch.say(&format!("this will take {}", estimate.words()));
-            let classifier = kinds.as_ref().map(|k| &k.classifier);
+            let classifier = kinds.as_ref().and_then(|k| k.classifier.as_ref());
             engine::work(tasks, plan, &self.out, &estimate, classifier, watch)?;
         }
         report::write(&self.out, plan, kinds.as_ref(), Some(watch), false)

@@ -143,6 +143,10 @@ impl Base {
     pub fn maps<T: Real>(&self) -> Maps<T> {
         let dim = self.dim();
         let cast = |v: &[f64]| v.iter().map(|&v| T::from_f64(v)).collect::<Vec<T>>();
+        let back = match &self.factor {
+            Factor::Full(l) => invert(l, dim),
+            Factor::Diagonal(_) => Vec::new(),
+        };
         let kind = match &self.factor {
             Factor::Diagonal(s)
                 if s.iter()
@@ -154,7 +158,6 @@ impl Base {
             }
             Factor::Diagonal(s) => Kind::Diagonal(cast(s), s.iter().map(|s| T::from_f64(1.0 / s)).collect()),
             Factor::Full(l) => {
-                let back = invert(l, dim);
                 let turn =
                     |m: &[f64]| -> Vec<f64> { (0..dim * dim).map(|i| m[i % dim * dim + i / dim]).collect() };
                 Kind::Full(Box::new(Matrices {
@@ -166,8 +169,7 @@ impl Base {
         };
         let mean = cast(&self.mean);
         let offset = match &self.factor {
-            Factor::Full(l) => {
-                let back = invert(l, dim);
+            Factor::Full(_) => {
                 (0..dim).map(|i| -(0..=i).map(|j| back[i * dim + j] * self.mean[j]).sum::<f64>()).collect()
             }
             Factor::Diagonal(s) => s.iter().zip(&self.mean).map(|(s, m)| -m / s).collect::<Vec<f64>>(),

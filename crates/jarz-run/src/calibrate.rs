@@ -1,11 +1,16 @@
 //! How long a run would take on this machine, found by running its first steps.
 
-use crate::config::Config;
+use crate::config::{Config, ModelConfig};
 use crate::error::RunError;
 use crate::problem::{Job, with_setup};
 use crate::state::Scalar;
-use jarz::{Energy, Setup, Trainer};
+use jarz::{Dataset, Energy, Setup, Trainer};
 use std::time::{Duration, Instant};
+
+/// Walkers of a network that are enough to find out: the time goes with their number.
+const NETWORK_WALKERS: usize = 256;
+/// Data points that are enough for the time of a row.
+const ROW_POINTS: usize = 256;
 
 /// What a run of some configuration costs here, in seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -26,24 +31,38 @@ impl Timing {
     }
 }
 
-/// Times the real steps of a configuration, without writing anything, for about `budget` and at least two steps.
+/// Times the real steps of a configuration, without writing anything, for about `budget` and at least two steps. Of a network with many walkers a share of
+/// walkers, mini-batches and data points is timed, since a single iteration may take minutes.
 pub fn calibrate(config: &Config, budget: Duration) -> Result<Timing, RunError> {
     config.check()?;
-    with_setup(config, Calibrate { budget, limit: config.run.iterations.max(2), begun: Instant::now() })
+    let mut config = config.clone();
+    let share = match config.model {
+        ModelConfig::Network(_) => (config.walkers.count / NETWORK_WALKERS).max(1),
+        _ => 1,
+    };
+    config.walkers.count = (config.walkers.count / share).max(2);
+    config.walkers.batch = config.walkers.batch.map(|batch| (batch / share).max(2));
+    config.walkers.witnesses = config.walkers.witnesses / share / 2 * 2;
+    let limit = config.run.iterations.max(2);
+    with_setup(&config, Calibrate { budget, limit, share, begun: Instant::now() })
 }
 
 struct Calibrate {
     budget: Duration,
     limit: u64,
+    share: usize,
     begun: Instant,
 }
 
 impl Job for Calibrate {
     type Output = Timing;
 
-    fn run<T: Scalar, E: Energy<T>>(self, setup: Setup<T, E>) -> Result<Timing, RunError> {
+    fn run<T: Scalar, E: Energy<T>>(self, mut setup: Setup<T, E>) -> Result<Timing, RunError> {
+        let data = self.begun.elapsed().as_secs_f64();
+        setup.data_batch = setup.data_batch.map(|batch| (batch / self.share).max(2));
+        let (start, share) = (Instant::now(), self.share as f64);
         let mut trainer = Trainer::new(setup)?;
-        let setup = self.begun.elapsed().as_secs_f64();
+        let setup = data + share * start.elapsed().as_secs_f64();
         // The first step warms up caches and threads and is not counted.
         trainer.step()?;
         let start = Instant::now();
@@ -52,9 +71,20 @@ impl Job for Calibrate {
             trainer.step()?;
             steps += 1;
         }
-        let step = start.elapsed().as_secs_f64() / steps as f64;
-        let start = Instant::now();
-        trainer.estimates()?;
-        Ok(Timing { setup, step, row: start.elapsed().as_secs_f64() })
+        let step = share * start.elapsed().as_secs_f64() / steps as f64;
+        let (all, start) = (trainer.data().len(), Instant::now());
+        if self.share == 1 {
+            trainer.estimates()?;
+            return Ok(Timing { setup, step, row: start.elapsed().as_secs_f64() });
+        }
+        let some = all.min(ROW_POINTS);
+        if let Some(points) = Dataset::new(
+            trainer.data().dim(),
+            trainer.data().values()[..some * trainer.data().dim()].to_vec(),
+        ) {
+            trainer.mean_energy(&points)?;
+        }
+        let row = start.elapsed().as_secs_f64() * all as f64 / some as f64;
+        Ok(Timing { setup, step, row })
     }
 }

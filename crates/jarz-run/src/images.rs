@@ -3,7 +3,7 @@
 use crate::config::{Config, DataConfig, ImagesConfig};
 use crate::error::RunError;
 use crate::evaluate::{Judgement, Progress, in_walkers_coordinates, judge};
-use crate::problem::preparation;
+use crate::network::preparation;
 use crate::sample::{TrainedJob, pixels, trained};
 use crate::state::Scalar;
 use jarz::annealing::Settings;
@@ -22,8 +22,8 @@ const HELD_OUT: u64 = 1 << 40;
 pub struct ImageRequest<'a> {
     /// How to anneal.
     pub annealing: &'a Settings,
-    /// Tells the kinds of images apart.
-    pub classifier: &'a Classifier<f32>,
+    /// Tells the kinds of images apart, if that is wanted.
+    pub classifier: Option<&'a Classifier<f32>>,
     /// Images that the run did not see.
     pub held_out: &'a Images,
 }
@@ -42,8 +42,8 @@ pub struct ImageEvaluation {
     pub held_out: Option<f64>,
     pub held_out_annealed: f64,
     pub held_out_annealed_std_error: Option<f64>,
-    /// Share of the weighted walkers that the classifier assigns with a probability above 0.9.
-    pub assigned: f64,
+    /// Share of the weighted walkers that the classifier assigns with a probability above 0.9, if there is one.
+    pub assigned: Option<f64>,
     pub ess: f64,
 }
 
@@ -126,17 +126,18 @@ impl TrainedJob for Evaluate<'_, '_> {
         let held_out = trainer.mean_energy(&in_walkers_coordinates(&energy, held_out)?)?;
         let trained_on: &Dataset<T> = trainer.data();
         let own = trainer.mean_energy(trained_on)?;
-        let classes = Classes {
-            count: request.classifier.classes(),
-            probabilities: &|z: &[T]| request.classifier.probabilities(&pixels(&energy, z)),
-        };
-        let judgement = judge(&mut trainer, request.annealing, Some(classes), self.progress)?;
+        let kinds =
+            |z: &[T]| request.classifier.map_or_else(Vec::new, |c| c.probabilities(&pixels(&energy, z)));
+        let classes = request.classifier.map(|c| Classes { count: c.classes(), probabilities: &kinds });
+        let judgement = judge(&mut trainer, request.annealing, classes, self.progress)?;
         let walkers = trainer.walkers();
         let weights = normalise(walkers.log_weights());
-        let probabilities = request.classifier.probabilities(&pixels(&energy, walkers.positions()));
         let sure = |row: &[f64]| row.iter().any(|p| *p > 0.9);
-        let rows = probabilities.chunks_exact(request.classifier.classes());
-        let assigned = rows.zip(&weights).map(|(row, w)| if sure(row) { *w } else { 0.0 }).sum();
+        let assigned = request.classifier.map(|classifier| {
+            let probabilities = kinds(walkers.positions());
+            let rows = probabilities.chunks_exact(classifier.classes());
+            rows.zip(&weights).map(|(row, w)| if sure(row) { *w } else { 0.0 }).sum()
+        });
         let volume = energy.coordinates().map_or(0.0, |c| c.log_det());
         let annealed = |energy: Measured| {
             let error = add_errors(judgement.log_z_annealed_std_error, energy.std_error);

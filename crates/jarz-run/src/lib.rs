@@ -3,6 +3,7 @@
 //! A run folder holds `run.toml` (the resolved configuration), `metrics.jsonl` (a row per logged iteration),
 //! `summary.json` (final figures) and `checkpoints/`, and if asked for `tensorboard/`.
 
+mod augment;
 mod calibrate;
 pub mod checkpoint;
 mod clock;
@@ -14,6 +15,7 @@ mod folder;
 mod follow;
 mod images;
 pub mod metrics;
+mod network;
 mod problem;
 mod runs;
 mod sample;
@@ -32,7 +34,8 @@ pub use folder::{RunFolder, is_run, read_config};
 pub use follow::{DamagedLine, MetricsReader, read_metrics};
 pub use images::{ImageEvaluation, ImageRequest, ImageWalkers, evaluate_images, image_walkers, images_of};
 pub use metrics::Row;
-pub use problem::{load_images, network_setup, read_points};
+pub use network::load_images;
+pub use problem::{network_setup, read_points};
 pub use runs::{Many, resume_runs, resume_runs_on, train_runs, train_runs_on};
 pub use sample::{SampleRequest, Samples, checkpoint_sha256, sample};
 pub use summary::{RunsSummary, Summary, read_summary};

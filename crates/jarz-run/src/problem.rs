@@ -1,18 +1,19 @@
 //! From a checked configuration to the parts of a run: data, model, setup.
 
+use crate::augment::AugmentWalkers;
 use crate::config::*;
 use crate::error::RunError;
+use crate::network::{load_images, network_and_data, noisy_copies};
 use crate::state::Scalar;
 use jarz::optimizer::learning_rates;
 use jarz::{
-    Clip, Dataset, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, Purpose, Random, Real, Rule,
-    Schedule, Scheme, SelfInteractionRule, Setup, Shape, StepSize, Stratification, Thresholds, Trigger,
+    Clip, Dataset, Disturbance, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, Purpose, Random,
+    Real, Rule, Schedule, Scheme, SelfInteractionRule, Setup, Shape, StepSize, Stratification, Thresholds,
+    Trigger,
 };
-use jarz_data::{
-    Header, Images, KnownSet, Part, Preparation, ReadOptions, Table, cache_folder, file_sha256,
-    read_png_folder, read_table,
-};
-use jarz_net::{Architecture, Base, NetEnergy};
+use jarz_data::{Header, Part, ReadOptions, Table, file_sha256, read_table};
+use jarz_net::NetEnergy;
+use std::sync::Arc;
 
 /// Something to be done with a run's setup, whatever its scalar type and model are.
 pub trait Job {
@@ -42,11 +43,20 @@ fn with_scalar<T: Scalar, J: Job>(config: &Config, job: J) -> Result<J::Output, 
             let energy = gaussian(mean, *precision, data.dim())?;
             job.run(setup(config, energy, data, truth)?)
         }
-        ModelConfig::Network(network) => {
-            let (energy, data) = network_and_data::<T>(config, network)?;
-            job.run(setup(config, energy, data, None)?)
-        }
+        ModelConfig::Network(network) => job.run(setup_of_network::<T>(config, network)?),
     }
+}
+
+fn setup_of_network<T: Scalar>(
+    config: &Config,
+    network: &NetworkConfig,
+) -> Result<Setup<T, NetEnergy<T>>, RunError> {
+    let (energy, data, shape) = network_and_data::<T>(config, network)?;
+    let how = config.walkers.augment.as_ref().map(|a| a.augmentation());
+    let augment = how.map(|how| AugmentWalkers { energy: energy.clone(), shape, how });
+    let mut setup = setup(config, energy, data, None)?;
+    setup.disturbance = augment.map(|a| Arc::new(a) as Arc<dyn Disturbance<T>>);
+    Ok(setup)
 }
 
 /// The setup of a configuration whose model is a network, in single precision.
@@ -54,8 +64,7 @@ pub fn network_setup(config: &Config) -> Result<Setup<f32, NetEnergy<f32>>, RunE
     let (ModelConfig::Network(network), Precision::F32) = (&config.model, config.precision) else {
         return Err(RunError::Impossible("this takes a network in single precision".into()));
     };
-    let (energy, data) = network_and_data(config, network)?;
-    setup(config, energy, data, None)
+    setup_of_network(config, network)
 }
 
 /// The data, and its entropy where the truth is known.
@@ -63,110 +72,6 @@ fn data_and_truth<T: Scalar>(config: &Config) -> Result<(Dataset<T>, Option<f64>
     let (data, teacher) = load_data::<T>(config)?;
     let truth = teacher.map(|t| cross_entropy(&t, &data));
     Ok((data, truth))
-}
-
-/// Images as a configuration wants them, without noise.
-pub fn load_images(config: &ImagesConfig, part: Part) -> Result<Images, RunError> {
-    let images = match config.set.as_str() {
-        "digits" => jarz_data::digits()?,
-        name => match KnownSet::by_name(name) {
-            Some(known) => known.load(part, &cache_folder()?)?,
-            None => read_png_folder(&config.set)?,
-        },
-    };
-    match (part, config.labels.is_empty(), config.set.as_str()) {
-        (Part::Train, true, _) => Ok(images),
-        (Part::Train, false, _) => Ok(images.subset(&config.labels)?),
-        // What training left of the same labels; other sets have a part of their own for tests.
-        (Part::Test, false, "digits") => Ok(images.subset_and_rest(&config.labels)?.1),
-        (Part::Test, false, _) => {
-            let counts = images.label_counts();
-            let wanted: Vec<(u8, usize)> = config
-                .labels
-                .iter()
-                .map(|(l, _)| (*l, counts.get(*l as usize).copied().unwrap_or(0)))
-                .collect();
-            Ok(images.subset(&wanted)?)
-        }
-        (Part::Test, true, _) => Ok(images),
-    }
-}
-
-/// How the images of a run are prepared; copy `copy` of them.
-pub fn preparation(config: &ImagesConfig, seed: u64, copy: u64) -> Preparation {
-    Preparation {
-        dequantise: config.dequantise,
-        noise: config.noise,
-        seed: config.seed.unwrap_or(seed),
-        draw: copy,
-    }
-}
-
-/// The images of a set, as often as the configuration says, each time with noise of its own.
-fn noisy_copies<T: Real>(set: &Images, config: &ImagesConfig, seed: u64) -> Result<Vec<T>, RunError> {
-    let count = set.len() * config.copies;
-    if let Some(batch) = config.batch
-        && batch > count
-    {
-        return Err(RunError::Impossible(format!("data.batch = {batch}: there are only {count} images")));
-    }
-    let mut values = Vec::new();
-    for copy in 0..config.copies as u64 {
-        values.extend(set.values::<T>(&preparation(config, seed, copy))?);
-    }
-    Ok(values)
-}
-
-/// The network's architecture for images (or points) of a shape.
-pub fn architecture(config: &NetworkConfig, input: [usize; 3]) -> Result<Architecture, RunError> {
-    let architecture = match config.network.as_deref() {
-        Some("mnist") => Architecture::mnist(),
-        Some(_) => Architecture::cifar(config.width.unwrap_or(32)),
-        None => Architecture { input, layers: config.layers.clone() },
-    };
-    if architecture.input != input {
-        let [h, w, c] = architecture.input;
-        return Err(RunError::Impossible(format!(
-            "model.network takes images of {h} x {w} with {c} channel(s), but the data has {} x {} with {}",
-            input[0], input[1], input[2]
-        )));
-    }
-    Ok(architecture)
-}
-
-/// A network with its base, and the data in the walkers' coordinates.
-fn network_and_data<T: Scalar>(
-    config: &Config,
-    network: &NetworkConfig,
-) -> Result<(NetEnergy<T>, Dataset<T>), RunError> {
-    // The base is fitted to the data without its noise, whose variance is known.
-    let (input, clean, noisy, noise) = match &config.data {
-        DataConfig::Images(images) => {
-            let set = load_images(images, Part::Train)?;
-            let clean = set.values::<f64>(&Preparation::default())?;
-            let noisy = noisy_copies::<T>(&set, images, config.seed)?;
-            let level = preparation(images, config.seed, 0).level_width(&set);
-            let dequantised = if images.dequantise { level * level / 12.0 } else { 0.0 };
-            (set.shape(), clean, noisy, (images.noise * images.noise + dequantised).sqrt())
-        }
-        _ => {
-            let (data, _) = load_data::<T>(config)?;
-            let clean = data.values().iter().map(|v| v.to_f64()).collect();
-            ([1, 1, data.dim()], clean, data.values().to_vec(), 0.0)
-        }
-    };
-    let dim = input.iter().product();
-    let base = Base::fit(&clean, dim, noise, network.base)?;
-    let energy = NetEnergy::new(&architecture(network, input)?, base, config.seed)?;
-    let mut rows = noisy;
-    if let Some(coordinates) = energy.coordinates() {
-        let mut z = vec![T::ZERO; rows.len()];
-        coordinates.to_walkers(&rows, &mut z);
-        rows = z;
-    }
-    let data = Dataset::new(dim, rows)
-        .ok_or_else(|| RunError::Impossible("the data has values that are not finite".into()))?;
-    Ok((energy, data))
 }
 
 /// Fills in what a run folder records beyond what the user wrote: the data file's fingerprint, and the
@@ -212,7 +117,7 @@ pub fn read_points(
     Ok(read_table(path, &options)?)
 }
 
-fn load_data<T: Real>(config: &Config) -> Result<(Dataset<T>, Option<Mixture>), RunError> {
+pub(crate) fn load_data<T: Real>(config: &Config) -> Result<(Dataset<T>, Option<Mixture>), RunError> {
     match &config.data {
         DataConfig::File { path, array, delimiter, header, batch, .. } => {
             let table = read_points(path, array.as_deref(), *delimiter, *header)?;

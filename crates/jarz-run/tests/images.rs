@@ -112,6 +112,55 @@ fn a_resumed_run_is_the_same_and_samples_are_images() {
     assert!((corner + 1.0).abs() < 0.18, "{corner}");
 }
 
+/// Walkers at the end of a run, as images.
+fn walkers(folder: &Path) -> Vec<f64> {
+    let request = SampleRequest { n: None, steps: None, seed: 1, threads: 1 };
+    sample(folder, &request, &|text| panic!("{text}")).unwrap().positions
+}
+
+#[test]
+fn a_resumed_run_with_augmentation_is_the_same_and_not_that_without() {
+    let augment = "walkers.augment={ probability = 0.3, colour = 0.5, blur = 1.0 }";
+    for kernel in ["kernel.kind=mala", "kernel.kind=ula"] {
+        let folder = tempfile::tempdir().unwrap();
+        let changes = ["algorithm.kind=pcd", kernel, augment];
+        whole_and_resumed(folder.path(), &changes);
+        let [a, b] = ["whole", "cut"].map(|name| walkers(&folder.path().join(name)));
+        assert_eq!(a, b);
+        run(&folder.path().join("plain"), &changes[..2], &|| false).unwrap();
+        assert_ne!(a, walkers(&folder.path().join("plain")));
+    }
+}
+
+#[test]
+fn walkers_are_augmented_as_images() {
+    // Two flips are none, up to what the kernel does in two tiny steps.
+    let folder = tempfile::tempdir().unwrap();
+    let still = ["algorithm.kind=pcd", "kernel.kind=ula", "kernel.step_size=1e-8", "optimizer.rates.all=0.0"];
+    let flip =
+        "walkers.augment={ probability = 1.0, colour = 0.0, flip = 1.0, smallest_crop = 1.0, blur = 0.0 }";
+    let end = |name: &str, more: &[&str]| {
+        run(&folder.path().join(name), &[&still[..], &["data.noise=0.01"], more].concat(), &|| false)
+            .unwrap();
+        walkers(&folder.path().join(name))
+    };
+    let (never, once, twice) = (
+        end("never", &["run.iterations=1"]),
+        end("once", &["run.iterations=1", flip]),
+        end("twice", &["run.iterations=2", flip]),
+    );
+    let mirrored: Vec<f64> = (0..never.len()).map(|i| never[i / 8 * 8 + 7 - i % 8]).collect();
+    let far = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
+    // What sticks out of [-1, 1] by noise is cut off: a few times 0.01.
+    assert!(
+        far(&once, &mirrored) < 0.06 && far(&twice, &never) < 0.06,
+        "{} {}",
+        far(&once, &mirrored),
+        far(&twice, &never)
+    );
+    assert!(far(&once, &never) > 0.5);
+}
+
 #[test]
 fn what_does_not_fit_is_refused_with_its_name() {
     let folder = tempfile::tempdir().unwrap();
@@ -131,6 +180,9 @@ fn what_does_not_fit_is_refused_with_its_name() {
         (&["data.noise=0.0"], &["noise"]),
         (&["walkers.witnesses=1"], &["walkers.witnesses"]),
         (&["walkers.witnesses=9", "algorithm.kind=pcd"], &["walkers.witnesses", "weights"]),
+        (&["walkers.augment={}"], &["walkers.augment", "weights"]),
+        (&["walkers.augment={ blur = -1.0 }", "algorithm.kind=pcd"], &["walkers.augment", "blur", "-1"]),
+        (&["walkers.augment={ sharpen = 1.0 }", "algorithm.kind=pcd"], &["sharpen"]),
     ] {
         let text = refused(changes);
         assert!(words.iter().all(|w| text.contains(w)), "{changes:?}: {text}");

@@ -42,7 +42,7 @@ pub use ranks::{Communicator, Ranks};
 pub use real::{Real, WalkerIds};
 pub use resampling::{Scheme, Thresholds, Trigger};
 pub use run::{Checkpoints, Loop, Observer, StopReason, Training};
-pub use sampler::{Advance, Advanced, Sampler, SelfInteraction, Weighting};
+pub use sampler::{Advance, Advanced, Disturbance, Sampler, SelfInteraction, Weighting};
 pub use schedule::{Schedule, Shape};
 pub use trainer::{Setup, State, StepInfo, Trainer, Witnesses};
 pub use walkers::Walkers;

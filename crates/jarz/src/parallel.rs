@@ -16,8 +16,10 @@ const MAX_CHUNKS: usize = 128;
 const LARGE_CHUNK: usize = 8 * 1024;
 /// Chunks it may always be cut into, however many parameters there are; more if they have more than [`SMALL_CHUNK`] rows.
 const MIN_CHUNKS: usize = 16;
-/// Rows in a chunk for which sums of many parameters are worth their memory.
+/// Rows in a chunk for which sums of many parameters are worth their memory, as long as all of them have no more than [`MOST_NUMBERS`].
 const SMALL_CHUNK: usize = 256;
+/// Numbers in the sums of all chunks that memory is spent on (half a gigabyte).
+const MOST_NUMBERS: usize = 1 << 26;
 /// Numbers in the sums of all chunks, one per parameter and chunk: they are merged one after the other.
 const CHUNK_NUMBERS: usize = 1 << 20;
 /// Bytes of one array of a block: small enough for a few arrays to stay in cache.
@@ -39,8 +41,9 @@ impl Layout {
         let by_size = || (BLOCK_BYTES / row_bytes.max(1)).clamp(16, 256) / 16 * 16;
         let block = energy.rows_per_block().map_or_else(by_size, |rows| rows.max(1));
         let most = MAX_CHUNKS.max(rows / LARGE_CHUNK);
-        let chunks = (CHUNK_NUMBERS / energy.params().len().max(1))
-            .clamp(MIN_CHUNKS.max(rows / SMALL_CHUNK).min(most), most);
+        let params = energy.params().len().max(1);
+        let least = MIN_CHUNKS.max((rows / SMALL_CHUNK).min(MOST_NUMBERS / params)).min(most);
+        let chunks = (CHUNK_NUMBERS / params).clamp(least, most);
         Layout { block, chunk: rows.div_ceil(chunks).next_multiple_of(block) }
     }
 

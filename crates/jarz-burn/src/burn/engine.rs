@@ -73,6 +73,9 @@ impl Engine for DeviceEngine {
         if config.algorithm.kind == AlgorithmKind::JarzynskiContinuous {
             return refuse("algorithm.kind", "jarzynski-continuous", "take \"jarzynski\"");
         }
+        if config.walkers.augment.is_some() {
+            return refuse("walkers.augment", "{ ... }", "leave it out, or train on the processor");
+        }
         if config.algorithm.self_interaction == Some(SelfInteractionKind::LeaveOneOut) {
             return refuse(
                 "algorithm.self_interaction",

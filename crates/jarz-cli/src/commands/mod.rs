@@ -5,6 +5,7 @@ mod data;
 mod devices;
 mod evaluate;
 mod init;
+mod metrics;
 mod report;
 mod reproduce;
 mod sample;
@@ -31,6 +32,7 @@ pub fn run(command: Command, job: &Job, ui: &Ui) -> Result<(), CliError> {
         Command::Evaluate(args) => evaluate::evaluate(args, ui),
         Command::Data(args) => data::data(args, ui),
         Command::Devices => devices::devices(ui),
+        Command::Metrics(args) => metrics::metrics(args, ui),
         Command::Init(args) => init::init(args, ui),
         Command::Reproduce(args) => reproduce::reproduce(args, ui),
         Command::Report(args) => report::report(args, ui),

@@ -1,5 +1,6 @@
 //! Images with labels: reading them, choosing among them, bringing them to `[-1, 1]`.
 
+mod augment;
 mod bytes;
 mod cifar;
 mod digits;
@@ -10,6 +11,7 @@ mod known;
 mod png;
 mod prepare;
 
+pub use augment::Augmentation;
 pub use cifar::{CIFAR_ROW, CIFAR10_NAMES, cifar10_rows, read_cifar10};
 pub use digits::digits;
 pub use error::ImageError;

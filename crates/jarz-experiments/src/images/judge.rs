@@ -58,8 +58,11 @@ pub(super) fn judge(
         seed,
         ..Settings::default()
     };
-    let request =
-        ImageRequest { annealing: &annealing, classifier: &kinds.classifier, held_out: &kinds.held_out };
+    let request = ImageRequest {
+        annealing: &annealing,
+        classifier: kinds.classifier.as_ref(),
+        held_out: &kinds.held_out,
+    };
     let result = anneal(folder, &request, watch)?;
     let kept = Kept { made_from, result };
     let text = serde_json::to_string_pretty(&kept).unwrap_or_default() + "\n";

@@ -2,6 +2,7 @@
 
 mod curves;
 mod judge;
+mod neighbours;
 mod page;
 
 use crate::criterion::{Outcome, Verdict};
@@ -16,6 +17,7 @@ use jarz_net::{Classifier, Training};
 use jarz_run::config::ImagesConfig;
 use jarz_run::files::write_atomic;
 use jarz_run::{ImageEvaluation, ImageWalkers, image_walkers, images_of, load_images};
+use neighbours::Neighbours;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use std::path::Path;
@@ -24,7 +26,7 @@ use std::path::Path;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct ImagesSpec {
-    /// Passes of the classifier over its training images.
+    /// Passes of the classifier over its training images; without any, there is no classifier and kinds are not told apart.
     pub epochs: usize,
     /// Largest noise on the images the classifier is trained with.
     pub noise: f64,
@@ -52,14 +54,15 @@ impl Default for ImagesSpec {
     }
 }
 
-/// A classifier of the kinds that a run is trained on, and how good it is.
+/// The images that a run is trained on and, if their kinds are to be told apart, a classifier of them and how good it is.
 pub(crate) struct Kinds {
-    pub classifier: Classifier<f32>,
+    pub classifier: Option<Classifier<f32>>,
+    /// Names of the kinds; none without a classifier.
     pub names: Vec<String>,
     /// Share of each kind among the training images.
     pub shares: Vec<f64>,
     /// Share of held-out images, with the noise of the run, that it puts into the right class.
-    pub accuracy: f64,
+    pub accuracy: Option<f64>,
     pub train: Images,
     pub held_out: Images,
 }
@@ -89,6 +92,10 @@ impl Kinds {
         let net = |e: jarz_net::Error| ExperimentError::Run(e.into());
         let train = load_images(images, Part::Train)?;
         let held_out = load_images(images, Part::Test)?;
+        if spec.epochs == 0 {
+            let (names, shares) = (Vec::new(), Vec::new());
+            return Ok(Kinds { classifier: None, names, shares, accuracy: None, train, held_out });
+        }
         let kinds: Vec<u8> = match images.labels.is_empty() {
             false => images.labels.iter().map(|(label, _)| *label).collect(),
             true => (0..train.label_names().len() as u8).collect(),
@@ -111,10 +118,10 @@ impl Kinds {
         let accuracy = classifier.accuracy(&other, &class_of(&held_out)?).map_err(net)?;
         let count = |k: usize| classes.iter().filter(|c| **c == k).count() as f64 / classes.len() as f64;
         Ok(Kinds {
-            classifier,
+            classifier: Some(classifier),
             names: kinds.iter().map(|k| train.label_names()[*k as usize].clone()).collect(),
             shares: (0..kinds.len()).map(count).collect(),
-            accuracy,
+            accuracy: Some(accuracy),
             train,
             held_out,
         })
@@ -147,11 +154,22 @@ pub(crate) fn write(
     let verdicts: Vec<Verdict> =
         judged.iter().filter(|j| j.weighted).flat_map(|j| criteria(j, kinds, &spec)).collect();
     let table = masses(&judged, kinds);
-    page::write(out, plan, kinds, &judged, &verdicts, &table)?;
+    let near = judged.iter().map(|j| Neighbours::of_walkers(kinds, j)).collect::<Result<Vec<_>, _>>()?;
+    let noise = match plan.variants.first() {
+        Some(first) => images_of(&first.config)?.noise,
+        None => 0.0,
+    };
+    let how = Preparation { noise, seed: plan.seed, draw: 1 << 41, ..Preparation::default() };
+    let near_held_out = Neighbours::of_held_out(kinds, &how)?;
+    let pages = page::Parts { kinds, judged: &judged, near: &near, near_held_out: &near_held_out };
+    page::write(out, plan, &pages, &verdicts, &table)?;
     let summary = json!({
         "experiment": plan.name, "scale": plan.scale.name(), "version": env!("CARGO_PKG_VERSION"), "seed": plan.seed,
         "kinds": kinds.names, "data_masses": kinds.shares, "classifier_accuracy": kinds.accuracy,
-        "variants": judged.iter().map(|j| json!({"label": j.label, "result": j.result})).collect::<Vec<_>>(),
+        "nearest_held_out": near_held_out.summary(),
+        "variants": judged.iter().zip(&near).map(|(j, n)| json!({
+            "label": j.label, "result": j.result, "nearest": n.summary(),
+        })).collect::<Vec<_>>(),
         "criteria": verdicts.iter().map(|v| json!({
             "claim": v.claim, "asked": v.asked, "measured": v.measured, "agrees": v.outcome.word(),
         })).collect::<Vec<_>>(),
@@ -190,12 +208,15 @@ fn criteria(judged: &Judged, kinds: &Kinds, spec: &ImagesSpec) -> Vec<Verdict> {
             outcome: yes_or_no((log_z - j.log_z_annealed).abs() <= 3.0 * error),
         });
     }
-    all.push(Verdict {
-        claim: format!("{}: the samples are images of the kinds", judged.label),
-        asked: "at least 80 % of their weight assigned by the classifier with probability above 0.9".into(),
-        measured: format!("{:.1} %", 100.0 * r.assigned),
-        outcome: yes_or_no(r.assigned >= 0.8),
-    });
+    if let Some(assigned) = r.assigned {
+        all.push(Verdict {
+            claim: format!("{}: the samples are images of the kinds", judged.label),
+            asked: "at least 80 % of their weight assigned by the classifier with probability above 0.9"
+                .into(),
+            measured: format!("{:.1} %", 100.0 * assigned),
+            outcome: yes_or_no(assigned >= 0.8),
+        });
+    }
     if let (Some(limit), Some(h)) = (spec.cross_entropy_below, r.cross_entropy) {
         let per = |v: f64| v / r.dim as f64;
         let held_out = r.held_out.map_or(f64::NAN, per);

@@ -1,5 +1,6 @@
 //! Pictures and page of an experiment on images.
 
+use super::neighbours::{self, Neighbours};
 use super::{Judged, Kinds, curves};
 use crate::criterion::Verdict;
 use crate::error::ExperimentError;
@@ -14,14 +15,24 @@ use std::path::Path;
 /// Images in a row, and rows.
 const GRID: (usize, usize) = (5, 12);
 
+/// What the page is about.
+pub(super) struct Parts<'a> {
+    pub kinds: &'a Kinds,
+    pub judged: &'a [Judged],
+    /// Nearest training images of every run's walkers.
+    pub near: &'a [Neighbours],
+    /// Those of images that no run saw.
+    pub near_held_out: &'a Neighbours,
+}
+
 pub(super) fn write(
     out: &Path,
     plan: &Plan,
-    kinds: &Kinds,
-    judged: &[Judged],
+    parts: &Parts<'_>,
     verdicts: &[Verdict],
     table: &Table,
 ) -> Result<(), ExperimentError> {
+    let Parts { kinds, judged, near, near_held_out } = *parts;
     let figures = out.join("figures");
     let mut report = Report::new(plan.resolved.title.clone()).subtitle(format!(
         "Experiment {}, {} scale",
@@ -37,7 +48,8 @@ pub(super) fn write(
         headers,
         rows,
     });
-    report = report.heading("Masses and cross-entropies").section(Section::Table {
+    let heading = if kinds.names.is_empty() { "Cross-entropies" } else { "Masses and cross-entropies" };
+    report = report.heading(heading).section(Section::Table {
         caption: "Walkers: what the training itself says, with its weights. Model: an annealed run from the base measure to the trained \
                   model, whatever the training did; walkers that began at data points keep the data's proportions, whatever the model \
                   says. Cross-entropies are in nats per dimension, in the coordinates of the pixels."
@@ -58,6 +70,7 @@ pub(super) fn write(
         report = report.images(format!("{}: {} as they come", j.label, j.ensemble), &grid)?;
     }
     report = resampling(report, &figures, kinds, judged)?;
+    report = neighbours::section(report, &figures, kinds, judged, near, near_held_out)?;
     let curves = curves::training(judged)?;
     curves.save(&figures, "training")?;
     report = report.heading("Training").figure(
@@ -72,16 +85,18 @@ pub(super) fn write(
     }
     let seconds: f64 =
         judged.iter().filter_map(|j| jarz_run::read_summary(&j.folder)).map(|s| s.seconds).sum();
-    let pairs = [
+    let mut pairs = vec![
         ("scale", plan.scale.name().to_string()),
         ("seed of the first run", plan.seed.to_string()),
-        ("classifier: right on held-out images", format!("{:.1} %", 100.0 * kinds.accuracy)),
         ("training images", kinds.train.len().to_string()),
         ("held-out images", kinds.held_out.len().to_string()),
         ("computing time of the training", format!("{seconds:.0} s, added up over the runs")),
         ("version", format!("jarz {}", env!("CARGO_PKG_VERSION"))),
     ];
-    let pairs = pairs.map(|(k, v)| (k.to_string(), v)).to_vec();
+    if let Some(accuracy) = kinds.accuracy {
+        pairs.push(("classifier: right on held-out images", format!("{:.1} %", 100.0 * accuracy)));
+    }
+    let pairs = pairs.into_iter().map(|(k, v)| (k.to_string(), v)).collect();
     report = report.heading("How it was run").section(Section::KeyValues { caption: String::new(), pairs });
     let text = plan.resolved.to_toml()?;
     report =

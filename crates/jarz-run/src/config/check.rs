@@ -150,6 +150,19 @@ impl Config {
         {
             return Err(bad("walkers.batch", batch, format!("must be 1 to walkers.count = {walkers}")));
         }
+        if let Some(augment) = &self.walkers.augment {
+            augment.augmentation().check().map_err(|e| bad("walkers.augment", "{ ... }", e.to_string()))?;
+            if self.algorithm.kind.algorithm().is_weighted() {
+                let why =
+                    "would make the walkers' weights wrong: leave it out, or take algorithm.kind = \"pcd\"";
+                return Err(bad("walkers.augment", "{ ... }", why));
+            }
+            let images = matches!(self.data, DataConfig::Images(_));
+            if !images || !matches!(self.model, ModelConfig::Network(_)) {
+                let why = "is for networks on images: data.kind = \"images\" and model.kind = \"network\"";
+                return Err(bad("walkers.augment", "{ ... }", why));
+            }
+        }
         self.check_dynamics()
     }
 

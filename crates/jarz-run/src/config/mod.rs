@@ -8,6 +8,7 @@ pub use dynamics::{
     SchemeName, ShapeName, TriggerName,
 };
 
+use jarz_data::Augmentation;
 use jarz_net::{BaseKind, Layer};
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
@@ -320,11 +321,51 @@ pub struct WalkersConfig {
     pub batch: Option<usize>,
     /// Spread over the modes at the start.
     pub start: WalkersStart,
+    /// Data augmentation of the walkers between iterations: images, and algorithms without weights only.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub augment: Option<AugmentConfig>,
+}
+
+/// Data augmentation of walkers that are images.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct AugmentConfig {
+    /// Chance of every walker, in every iteration, to be changed.
+    pub probability: f64,
+    /// Strength of the colour distortion, 0 to 1.
+    pub colour: f64,
+    /// Chance of a horizontal flip.
+    pub flip: f64,
+    /// Smallest share of the area that a crop keeps before it is scaled back to size; 1 means no rescaling.
+    pub smallest_crop: f64,
+    /// Largest standard deviation, in pixels, of a Gaussian blur; 0 means none.
+    pub blur: f64,
+}
+
+impl Default for AugmentConfig {
+    fn default() -> Self {
+        let Augmentation { colour, flip, smallest_crop, blur, .. } = Augmentation::default();
+        AugmentConfig { probability: 0.01, colour, flip, smallest_crop, blur }
+    }
+}
+
+impl AugmentConfig {
+    /// As the images' own type.
+    pub fn augmentation(&self) -> Augmentation {
+        let AugmentConfig { probability, colour, flip, smallest_crop, blur } = *self;
+        Augmentation { probability, colour, flip, smallest_crop, blur }
+    }
 }
 
 impl Default for WalkersConfig {
     fn default() -> Self {
-        WalkersConfig { count: 10_000, witnesses: 0, batch: None, start: WalkersStart::Stratified }
+        WalkersConfig {
+            count: 10_000,
+            witnesses: 0,
+            batch: None,
+            start: WalkersStart::Stratified,
+            augment: None,
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub enum Purpose {
     Draw = 11,
     /// Seed of the witnesses' own random numbers.
     Witnesses = 12,
+    /// Disturbances of walkers between iterations.
+    Disturb = 13,
     /// Data with rounded values: the uniform that spreads them.
     Dequantise = 20,
     /// Gaussian noise on data.

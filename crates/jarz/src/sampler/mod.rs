@@ -5,10 +5,13 @@
 //! a trainer learns them, a test or an annealing prescribes them.
 
 mod collect;
+mod disturb;
 mod fused;
 mod moves;
 mod resample;
 mod state;
+
+pub use disturb::Disturbance;
 
 use crate::data::Dataset;
 use crate::energy::{Energy, Fused};

@@ -20,12 +20,13 @@ use crate::parallel::Layout;
 use crate::ranks::{Ranks, Shard};
 use crate::real::Real;
 use crate::resampling::{Scheme, Trigger};
-use crate::sampler::{Advance, Sampler, SelfInteraction};
+use crate::sampler::{Advance, Disturbance, Sampler, SelfInteraction};
 use crate::walkers::Walkers;
 use crate::weights::WeightSums;
 use average::Average;
 use data_gradient::DataGradient;
 use estimates::DataTerm;
+use std::sync::Arc;
 
 /// What a step did.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -80,6 +81,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     witnesses: Option<Sampler<T, E>>,
     average: Option<Average<E>>,
     algorithm: Algorithm,
+    disturbance: Option<Arc<dyn Disturbance<T>>>,
     memory: Option<Memory>,
     optimizer: Optimizer,
     trained: Vec<bool>,
@@ -139,6 +141,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             witnesses,
             average,
             algorithm,
+            disturbance: setup.disturbance,
             memory: leave_one_out.then(Memory::default),
             optimizer,
             trained,
@@ -170,6 +173,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let k = self.iteration;
         let params = self.trained.len();
         let Buffers { mut model, mut direction, mut theta, mut response } = std::mem::take(&mut self.buffers);
+        if let Some(by) = &self.disturbance {
+            self.sampler.disturb(by.as_ref(), &self.energy, k);
+        }
         for buffer in [&mut model, &mut direction, &mut theta, &mut response] {
             buffer.resize(params, 0.0);
         }

@@ -11,9 +11,10 @@ use crate::random::{Purpose, Random};
 use crate::ranks::Ranks;
 use crate::real::Real;
 use crate::resampling::{Scheme, Thresholds, Trigger};
-use crate::sampler::Sampler;
+use crate::sampler::{Disturbance, Sampler};
 use crate::walkers::Walkers;
 use std::ops::Range;
+use std::sync::Arc;
 
 /// Everything a run is made of. Start from [`Setup::new`] and change what you like.
 #[derive(Clone, Debug)]
@@ -54,6 +55,8 @@ pub struct Setup<T, E> {
     pub start: Stratification,
     /// Initial walkers and their `log Z`, for models that cannot be sampled exactly.
     pub initial: Option<(Vec<T>, Option<f64>)>,
+    /// What puts walkers elsewhere between iterations, if anything does; only for walkers without weights.
+    pub disturbance: Option<Arc<dyn Disturbance<T>>>,
     /// Cross-entropy of the truth on the same data, where known: gives KL divergences.
     pub truth: Option<f64>,
     /// Seed of all random numbers.
@@ -86,6 +89,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             data_batch: None,
             start: Stratification::Stratified,
             initial: None,
+            disturbance: None,
             truth: None,
             seed: 1,
             threads: 0,
@@ -195,6 +199,16 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             && !(limit > 0.0 && limit.is_finite())
         {
             return complain(format!("the trust region must be positive, not {limit}"));
+        }
+        if self.disturbance.is_some() && self.algorithm.is_weighted() {
+            return complain(
+                "disturbing walkers would make their weights wrong: take an algorithm without weights".into(),
+            );
+        }
+        if let Some((x, _)) = &self.initial
+            && !x.len().is_multiple_of(dim)
+        {
+            return complain(format!("{} numbers are not whole walkers in {dim} dimensions", x.len()));
         }
         let weights_need_gradients = self.algorithm == Algorithm::JarzynskiContinuous;
         let asked = self.self_interaction == Some(SelfInteractionRule::LeaveOneOut);
