@@ -9,6 +9,7 @@ precision = "f32"
 [data]
 kind = "images"
 set = "digits"
+noise = 0.1
 [model]
 kind = "network"
 layers = [{ type = "flatten" }, { type = "linear", features = 1 }]

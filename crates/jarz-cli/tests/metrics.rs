@@ -9,7 +9,7 @@ use jarz_data::write_npy_f64;
 use serde_json::Value;
 
 /// Points on a grid about a centre: mean and covariance are known.
-fn cross(j: &Jarz, name: &str, centre: f64, size: f64) {
+fn cross(j: &Jarz, name: &str, centre: f64, size: f64) -> Vec<f64> {
     let rows: Vec<f64> = (0..400)
         .flat_map(|i| {
             let side = if i % 2 == 0 { size } else { -size };
@@ -17,6 +17,20 @@ fn cross(j: &Jarz, name: &str, centre: f64, size: f64) {
         })
         .collect();
     write_npy_f64(j.path(name), &[400, 2], &rows).unwrap();
+    rows
+}
+
+/// The kernel distance of points in two dimensions by its definition.
+fn kernel_distance(a: &[f64], b: &[f64]) -> f64 {
+    let kernel = |x: &[f64], y: &[f64]| ((x[0] * y[0] + x[1] * y[1]) / 2.0 + 1.0).powi(3);
+    let sum = |a: &[f64], b: &[f64]| -> f64 {
+        a.chunks(2).flat_map(|x| b.chunks(2).map(move |y| kernel(x, y))).sum()
+    };
+    let own = |a: &[f64]| {
+        let n = (a.len() / 2) as f64;
+        (sum(a, a) - a.chunks(2).map(|x| kernel(x, x)).sum::<f64>()) / (n * (n - 1.0))
+    };
+    own(a) + own(b) - 2.0 * sum(a, b) / (a.len() * b.len() / 4) as f64
 }
 
 fn measured(j: &Jarz, args: &[&str]) -> Value {
@@ -30,14 +44,15 @@ fn number(value: &Value, path: &str) -> f64 {
 #[test]
 fn distances_of_points_are_those_of_their_moments() {
     let j = Jarz::new();
-    cross(&j, "a.npy", 0.0, 1.0);
-    cross(&j, "b.npy", 3.0, 2.0);
+    let (a, b) = (cross(&j, "a.npy", 0.0, 1.0), cross(&j, "b.npy", 3.0, 2.0));
     let found = measured(&j, &["--samples", "a.npy", "--reference", "b.npy"]);
     // Variances 400 / 399 / 2 and four times that, in both directions.
     let expected = 9.0 + 2.0 * (0.5f64 * 400.0 / 399.0) * (2.0 - 1.0) * (2.0 - 1.0);
     assert!((number(&found, "/frechet/value/distance") - expected).abs() < 1e-9, "{found}");
     assert_eq!(found["frechet"]["name"], "Frechet distance (features as given)");
-    assert!(number(&found, "/kernel/value/distance") > 5.0 * number(&found, "/kernel/value/std_error"));
+    let (kernel, expected) = (number(&found, "/kernel/value/distance"), kernel_distance(&a, &b));
+    assert!((kernel / expected - 1.0).abs() < 1e-9, "{kernel} {expected}");
+    assert!(number(&found, "/kernel/value/std_error") > 0.0);
     let same = measured(&j, &["--samples", "a.npy", "--reference", "a.npy"]);
     assert!(number(&same, "/frechet/value/distance").abs() < 1e-6);
 
