@@ -2,7 +2,7 @@
 
 mod common;
 
-use common::{Jarz, SMALL, text};
+use common::{Jarz, SMALL};
 
 #[test]
 fn configurations() {
@@ -142,11 +142,11 @@ fn several_processes_without_mpi_are_refused() {
     j.write("small.toml", SMALL);
     for launcher in ["OMPI_COMM_WORLD_SIZE", "PMI_SIZE"] {
         let out = j.command(&["train", "small.toml", "--out", "r"]).env(launcher, "3").output().unwrap();
-        let said = text(&out.stderr);
+        let said = common::text(&out.stderr);
         assert_eq!(out.status.code(), Some(1), "{said}");
         assert!(said.contains("one of 3 processes") && said.contains("--features mpi"), "{said}");
         assert!(!j.path("r").exists());
     }
     let out = j.command(&["train", "small.toml", "--out", "r"]).env("PMI_SIZE", "1").output().unwrap();
-    assert!(out.status.success(), "{}", text(&out.stderr));
+    assert!(out.status.success(), "{}", common::text(&out.stderr));
 }
