@@ -93,13 +93,14 @@ struct Group {
     own: f64,
 }
 
-/// A random choice of `count` samples, in groups; consecutive ones go to different groups, since they may be related.
+/// A random choice of `count` samples, in groups of consecutive ones: walkers stand beside their relatives, and what belongs together must be left out together.
 fn grouped(set: &Features, count: usize, groups: usize, random: &Random, side: u64) -> Vec<Group> {
     let mut chosen = Subset::default();
     random.subset(side, Purpose::User, count, set.len(), &mut chosen);
     let chosen = chosen.members();
     let group = |g: usize| {
-        let rows: Vec<usize> = chosen.iter().skip(g).step_by(groups).map(|&i| i as usize).collect();
+        let (first, end) = (g * count / groups, (g + 1) * count / groups);
+        let rows: Vec<usize> = chosen[first..end].iter().map(|&i| i as usize).collect();
         let weights: Vec<f64> = rows.iter().map(|&i| set.weights()[i]).collect();
         let own = |(&i, w): (&usize, &f64)| {
             let x = set.row(i);
@@ -175,15 +176,15 @@ mod tests {
     #[test]
     fn weights_shift_the_distance_to_what_they_stand_for() {
         // A mixture of two clouds with weights 3:1 against one drawn in these proportions.
-        let cloud = |n: usize, seed: u64, mean: f64| normals(n, 4, seed, mean, 0.5);
-        let join = |a: &Features, b: &Features| {
-            let rows = (0..a.len()).map(|i| a.row(i)).chain((0..b.len()).map(|i| b.row(i)));
-            Features::new(4, rows.flatten().copied().collect()).unwrap()
+        let clouds = |seed: u64, first: fn(usize) -> bool| {
+            let noise = normals(1200, 4, seed, 0.0, 0.5);
+            let row = |i: usize| noise.row(i).iter().map(move |v| v + if first(i) { -1.0 } else { 1.0 });
+            Features::new(4, (0..1200).flat_map(row).collect()).unwrap()
         };
-        let even = join(&cloud(600, 1, -1.0), &cloud(600, 2, 1.0));
-        let logs: Vec<f64> = (0..1200).map(|i| if i < 600 { 3f64.ln() } else { 0.0 }).collect();
+        let even = clouds(1, |i| i % 2 == 0);
+        let logs: Vec<f64> = (0..1200).map(|i| if i % 2 == 0 { 3f64.ln() } else { 0.0 }).collect();
         let weighted = even.clone().with_log_weights(&logs).unwrap();
-        let uneven = join(&cloud(900, 3, -1.0), &cloud(300, 4, 1.0));
+        let uneven = clouds(3, |i| i % 4 > 0);
         let with = kernel_distance(&weighted, &uneven, KernelOptions::default()).unwrap();
         let without = kernel_distance(&even, &uneven, KernelOptions::default()).unwrap();
         assert!(with.distance.abs() < 4.0 * with.std_error, "{with:?}");
@@ -204,6 +205,24 @@ mod tests {
         let claimed = (all.iter().map(|d| d.std_error.powi(2)).sum::<f64>() / 60.0).sqrt();
         // The scatter of 60 is known to 9 %, the jackknife errs on the safe side.
         assert!(claimed > 0.7 * scatter && claimed < 1.6 * scatter, "{claimed} against {scatter}");
+    }
+
+    /// Families of four copies: the error bar is that of the families, twice that of as many independent samples.
+    #[test]
+    fn relatives_do_not_make_the_error_bar_smaller() {
+        let (mut of_families, mut scatter) = (0.0, Vec::new());
+        for i in 0..60 {
+            let (families, y) = (normals(80, 5, 500 + i, 0.0, 1.0), normals(320, 5, 700 + i, 0.3, 1.0));
+            let rows = (0..320).flat_map(|k| families.row(k / 4).to_vec()).collect();
+            let found =
+                kernel_distance(&Features::new(5, rows).unwrap(), &y, KernelOptions::default()).unwrap();
+            of_families += found.std_error.powi(2) / 60.0;
+            scatter.push(found.distance);
+        }
+        let mean = scatter.iter().sum::<f64>() / 60.0;
+        let scatter = (scatter.iter().map(|d| (d - mean).powi(2)).sum::<f64>() / 59.0).sqrt();
+        // The scatter of 60 is known to 9 %.
+        assert!(of_families.sqrt() > 0.7 * scatter, "{} against {scatter}", of_families.sqrt());
     }
 
     #[test]

@@ -33,17 +33,9 @@ pub fn train(args: TrainArgs, job: &Job, ui: &Ui) -> Result<(), CliError> {
         let many = Many { observer: &make, stop: &stopped, warn: &|text| ui.warn(text), ranks, threads };
         return finish_runs(&out, jarz_run::train_runs_on(engine, config, &out, args.force, many), ui);
     }
-    let mut progress = ui.progress("training", 0, iterations);
-    let session = Session {
-        observer: &mut progress,
-        stop: &stopped,
-        warn: &|text| ui.warn(text),
-        classifier: None,
-        ranks: job.ranks(),
-        threads: job.threads().unwrap_or(0),
-    };
-    let summary = jarz_run::train_on(engine, config, &out, args.force, session);
-    drop(progress);
+    let summary = watched("training", iterations, job, ui, |session| {
+        jarz_run::train_on(engine, config, &out, args.force, session)
+    });
     finish(&out, summary, ui)
 }
 
@@ -69,18 +61,29 @@ pub fn resume(args: ResumeArgs, job: &Job, ui: &Ui) -> Result<(), CliError> {
         let many = Many { observer: &make, stop: &stopped, warn: &|text| ui.warn(text), ranks, threads };
         return finish_runs(&args.dir, jarz_run::resume_runs_on(engine, &args.dir, args.threads, many), ui);
     }
-    let mut progress = ui.progress("resuming", 0, iterations);
-    let session = Session {
+    let summary = watched("resuming", iterations, job, ui, |session| {
+        jarz_run::resume_on(engine, &args.dir, args.iterations, args.threads, session)
+    });
+    finish(&args.dir, summary, ui)
+}
+
+/// Does a run with its progress shown.
+fn watched<R>(
+    label: &str,
+    iterations: u64,
+    job: &Job,
+    ui: &Ui,
+    run: impl FnOnce(Session<'_>) -> Result<R, jarz_run::RunError>,
+) -> Result<R, jarz_run::RunError> {
+    let mut progress = ui.progress(label, 0, iterations);
+    run(Session {
         observer: &mut progress,
         stop: &stopped,
         warn: &|text| ui.warn(text),
         classifier: None,
         ranks: job.ranks(),
         threads: job.threads().unwrap_or(0),
-    };
-    let summary = jarz_run::resume_on(engine, &args.dir, args.iterations, args.threads, session);
-    drop(progress);
-    finish(&args.dir, summary, ui)
+    })
 }
 
 /// The device that was asked for, if one was.
