@@ -129,6 +129,18 @@ fn mini_batches_of_adjusted_steps() {
     );
 }
 
+/// Augmented walkers go on from where they were put, with energies and gradients of that place.
+#[test]
+fn with_augmentation() {
+    let augment =
+        "walkers.augment={ probability = 0.2, colour = 0.5, flip = 0.5, smallest_crop = 0.5, blur = 1.0 }";
+    for kernel in ["kernel.kind=ula", "kernel.kind=mala"] {
+        for batch in ["walkers.batch=40", "walkers.count=80"] {
+            agree(&["algorithm.kind=pcd", augment, kernel, batch, "optimizer.rates={all=0.5}"], false);
+        }
+    }
+}
+
 #[test]
 fn without_weights() {
     let adagrad = ["optimizer.kind=adagrad", "optimizer.rates={all=0.01}"];

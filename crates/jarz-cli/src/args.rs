@@ -317,6 +317,8 @@ pub struct ReproduceArgs {
     /// Cores to use; 0 means all. Results do not depend on it
     #[arg(long, value_name = "T", default_value_t = 0)]
     pub threads: usize,
+    #[command(flatten)]
+    pub device: DeviceArgs,
     /// Overwrite results of another experiment
     #[arg(long)]
     pub force: bool,

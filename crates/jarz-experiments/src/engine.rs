@@ -10,7 +10,7 @@ use jarz::{Estimates, Observer, StepInfo, StopReason};
 use jarz_net::Classifier;
 use jarz_run::checkpoint::CheckpointStore;
 use jarz_run::files::remove_stale;
-use jarz_run::{RunError, Session, Summary, is_run, read_summary};
+use jarz_run::{Engine, RunError, Session, Summary, is_run, read_summary};
 use std::path::Path;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -125,6 +125,7 @@ pub(crate) fn work(
     out: &Path,
     estimate: &Estimate,
     classifier: Option<&Classifier<f32>>,
+    engine: Option<&dyn Engine>,
     watch: &dyn Watch,
 ) -> Result<(), ExperimentError> {
     tasks.sort_by(|a, b| estimate.seconds(b).total_cmp(&estimate.seconds(a)));
@@ -135,6 +136,7 @@ pub(crate) fn work(
         runs,
         failed: AtomicBool::new(false),
         classifier,
+        engine,
         watch,
     };
     let next = AtomicUsize::new(0);
@@ -174,6 +176,7 @@ struct Board<'a> {
     runs: usize,
     failed: AtomicBool,
     classifier: Option<&'a Classifier<f32>>,
+    engine: Option<&'a dyn Engine>,
     watch: &'a dyn Watch,
 }
 
@@ -198,13 +201,13 @@ impl Board<'_> {
             threads: 0,
         };
         let summary = if is_run(&folder) {
-            jarz_run::resume(&folder, None, Some(estimate.threads), session)
+            jarz_run::resume_on(self.engine, &folder, None, Some(estimate.threads), session)
         } else {
             if folder.is_dir() {
                 // Of a process that was killed before the run began.
                 remove_stale(&folder, |_| true)?;
             }
-            jarz_run::train(config, &folder, false, session)
+            jarz_run::train_on(self.engine, config, &folder, false, session)
         };
         if !is_finished(&summary?) {
             return Err(ExperimentError::Interrupted);

@@ -29,8 +29,10 @@ pub use table::Table;
 pub use timing::Estimate;
 
 use images::Kinds;
+use jarz_run::Engine;
 use plan::Plan;
 use std::path::PathBuf;
+use std::sync::Arc;
 
 /// What to run, and how.
 #[derive(Clone, Debug)]
@@ -49,6 +51,8 @@ pub struct Options {
     pub threads: usize,
     /// Whether another experiment in the folder may be overwritten.
     pub force: bool,
+    /// What trains in place of the processor, which does the rest: classifier, annealing, pages.
+    pub engine: Option<Arc<dyn Engine>>,
 }
 
 impl Options {
@@ -70,11 +74,15 @@ impl Options {
             Ok(earlier) if !self.force && earlier.has_the_runs_of(plan) => engine::pending(plan, &self.out)?,
             _ => engine::all(plan),
         };
-        Estimate::new(plan, &tasks, self.cores())
+        Estimate::new(plan, &tasks, self.cores(), self.engine.as_deref())
     }
 
     /// Runs an experiment, or goes on with it.
     pub fn reproduce(&self, plan: &Plan, watch: &dyn Watch) -> Result<Finished, ExperimentError> {
+        // What an engine cannot do shows before a folder is touched.
+        if let Some(engine) = &self.engine {
+            plan.variants.iter().try_for_each(|variant| engine.check(&variant.config))?;
+        }
         folder::prepare(&self.out, plan, self.force)?;
         let tasks = engine::pending(plan, &self.out)?;
         let kept = plan.runs * plan.variants.len() - tasks.len();
@@ -85,10 +93,10 @@ impl Options {
         // Kinds of images are told apart while the runs go on.
         let kinds = Kinds::of(plan)?;
         if !tasks.is_empty() {
-            let estimate = Estimate::new(plan, &tasks, self.cores())?;
+            let estimate = Estimate::new(plan, &tasks, self.cores(), self.engine.as_deref())?;
             watch.say(&format!("this will take {}", estimate.words()));
             let classifier = kinds.as_ref().and_then(|k| k.classifier.as_ref());
-            engine::work(tasks, plan, &self.out, &estimate, classifier, watch)?;
+            engine::work(tasks, plan, &self.out, &estimate, classifier, self.engine.as_deref(), watch)?;
         }
         report::write(&self.out, plan, kinds.as_ref(), Some(watch), false)
     }

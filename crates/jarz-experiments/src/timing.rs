@@ -3,7 +3,7 @@
 use crate::engine::Task;
 use crate::error::ExperimentError;
 use crate::plan::Plan;
-use jarz_run::{Timing, calibrate};
+use jarz_run::{Engine, Timing, calibrate_on};
 use std::time::Duration;
 
 /// Time spent on finding out, over all variants.
@@ -33,9 +33,15 @@ pub struct Estimate {
 }
 
 impl Estimate {
-    /// Times the variants that have something left to do. `cores` are shared out: one per run, or more if there are fewer runs.
-    pub(crate) fn new(plan: &Plan, tasks: &[Task<'_>], cores: usize) -> Result<Self, ExperimentError> {
-        let workers = cores.min(tasks.len()).max(1);
+    /// Times the variants that have something left to do. `cores` are shared out: one per run, or more if there are fewer runs. An engine does one
+    /// run after the other.
+    pub(crate) fn new(
+        plan: &Plan,
+        tasks: &[Task<'_>],
+        cores: usize,
+        engine: Option<&dyn Engine>,
+    ) -> Result<Self, ExperimentError> {
+        let workers = if engine.is_some() { 1 } else { cores.min(tasks.len()).max(1) };
         let threads = (cores / workers).max(1);
         let needed: Vec<bool> =
             (0..plan.variants.len()).map(|v| tasks.iter().any(|t| t.variant == v)).collect();
@@ -46,7 +52,8 @@ impl Estimate {
             let config = planned.config_of(0, threads);
             // All workers at once, as later, because they share caches and memory.
             let all: Vec<Result<Timing, jarz_run::RunError>> = std::thread::scope(|scope| {
-                let jobs: Vec<_> = (0..workers).map(|_| scope.spawn(|| calibrate(&config, budget))).collect();
+                let jobs: Vec<_> =
+                    (0..workers).map(|_| scope.spawn(|| calibrate_on(engine, &config, budget))).collect();
                 jobs.into_iter().map(|j| j.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
             });
             let all: Vec<Timing> = all.into_iter().collect::<Result<_, _>>()?;

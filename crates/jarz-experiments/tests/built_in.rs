@@ -24,6 +24,7 @@ fn all_of_them_run_and_are_judged() {
             seed: None,
             threads: 2,
             force: false,
+            engine: None,
         };
         let finished = options.reproduce(&plan, &Silent).unwrap();
         assert_eq!(finished.verdicts.len(), criteria, "{name}");

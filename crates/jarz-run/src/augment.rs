@@ -20,18 +20,18 @@ impl<E> std::fmt::Debug for AugmentWalkers<E> {
 }
 
 impl<T: Scalar, E: Energy<T>> Disturbance<T> for AugmentWalkers<E> {
-    fn disturb(&self, random: &Random, iteration: u64, id: u64, position: &mut [T]) -> bool {
-        if !self.how.chooses(random, iteration, id) {
-            return false;
-        }
+    fn chooses(&self, random: &Random, iteration: u64, id: u64) -> bool {
+        self.how.chooses(random, iteration, id)
+    }
+
+    fn disturb(&self, random: &Random, iteration: u64, id: u64, position: &mut [T]) {
         let Some(coordinates) = self.energy.coordinates() else {
             self.how.apply(random, iteration, id, self.shape, position);
-            return true;
+            return;
         };
         let mut x = vec![T::ZERO; position.len()];
         coordinates.to_data(position, &mut x);
         self.how.apply(random, iteration, id, self.shape, &mut x);
         coordinates.to_walkers(&x, position);
-        true
     }
 }

@@ -2,9 +2,10 @@
 
 use crate::config::{Config, ModelConfig};
 use crate::error::RunError;
-use crate::problem::{Job, with_setup};
+use crate::problem::{Job, network_setup, with_setup};
 use crate::state::Scalar;
-use jarz::{Dataset, Energy, Setup, Trainer};
+use crate::train::Engine;
+use jarz::{Dataset, Energy, Setup, StepInfo, Trainer};
 use std::time::{Duration, Instant};
 
 /// Walkers of a network that are enough to find out: the time goes with their number.
@@ -47,6 +48,40 @@ pub fn calibrate(config: &Config, budget: Duration) -> Result<Timing, RunError> 
     with_setup(&config, Calibrate { budget, limit, share, begun: Instant::now() })
 }
 
+/// The same on an engine, if there is one. There all walkers move, since the time of a device does not go with their number.
+pub fn calibrate_on(
+    engine: Option<&dyn Engine>,
+    config: &Config,
+    budget: Duration,
+) -> Result<Timing, RunError> {
+    let Some(engine) = engine else { return calibrate(config, budget) };
+    config.check()?;
+    engine.check(config)?;
+    let start = Instant::now();
+    let mut trainer = engine.start(network_setup(config)?)?;
+    let setup = start.elapsed().as_secs_f64();
+    let step = time_steps(config.run.iterations.max(2), budget, || trainer.step())?;
+    let start = Instant::now();
+    trainer.estimates()?;
+    Ok(Timing { setup, step, row: start.elapsed().as_secs_f64() })
+}
+
+/// Seconds of a step. The first one warms up caches and threads and is not counted.
+fn time_steps(
+    limit: u64,
+    budget: Duration,
+    mut step: impl FnMut() -> Result<StepInfo, jarz::Error>,
+) -> Result<f64, RunError> {
+    step()?;
+    let start = Instant::now();
+    let mut steps = 0;
+    while steps == 0 || (steps + 1 < limit && start.elapsed() < budget) {
+        step()?;
+        steps += 1;
+    }
+    Ok(start.elapsed().as_secs_f64() / steps as f64)
+}
+
 struct Calibrate {
     budget: Duration,
     limit: u64,
@@ -63,15 +98,7 @@ impl Job for Calibrate {
         let (start, share) = (Instant::now(), self.share as f64);
         let mut trainer = Trainer::new(setup)?;
         let setup = data + share * start.elapsed().as_secs_f64();
-        // The first step warms up caches and threads and is not counted.
-        trainer.step()?;
-        let start = Instant::now();
-        let mut steps = 0;
-        while steps == 0 || (steps + 1 < self.limit && start.elapsed() < self.budget) {
-            trainer.step()?;
-            steps += 1;
-        }
-        let step = share * start.elapsed().as_secs_f64() / steps as f64;
+        let step = share * time_steps(self.limit, self.budget, || trainer.step())?;
         let (all, start) = (trainer.data().len(), Instant::now());
         if self.share == 1 {
             trainer.estimates()?;

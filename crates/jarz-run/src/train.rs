@@ -34,7 +34,7 @@ pub struct Session<'a> {
 }
 
 /// What trains networks in place of the processor.
-pub trait Engine {
+pub trait Engine: std::fmt::Debug + Send + Sync {
     /// Says what of a configuration it cannot do, and what to change.
     fn check(&self, config: &Config) -> Result<(), RunError>;
     /// Makes the walkers and gets ready.

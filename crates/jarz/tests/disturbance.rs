@@ -20,12 +20,12 @@ fn elsewhere(id: u64) -> [f64; DIM] {
 }
 
 impl Disturbance<f64> for Move {
-    fn disturb(&self, _: &Random, iteration: u64, id: u64, position: &mut [f64]) -> bool {
-        let chosen = iteration == self.at && id.is_multiple_of(7);
-        if chosen {
-            position.copy_from_slice(&elsewhere(id));
-        }
-        chosen
+    fn chooses(&self, _: &Random, iteration: u64, id: u64) -> bool {
+        iteration == self.at && id.is_multiple_of(7)
+    }
+
+    fn disturb(&self, _: &Random, _: u64, id: u64, position: &mut [f64]) {
+        position.copy_from_slice(&elsewhere(id));
     }
 }
 

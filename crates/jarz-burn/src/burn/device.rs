@@ -8,7 +8,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// A device that works, and its name.
-#[derive(Clone)]
+#[derive(Clone, Debug)]
 pub(crate) struct Opened {
     pub name: Name,
     pub device: Device,

@@ -7,10 +7,11 @@ use crate::names::Name;
 use crate::names::Noise;
 use jarz::{Setup, Training};
 use jarz_net::NetEnergy;
-use jarz_run::config::{AlgorithmKind, ModelConfig, Precision, SelfInteractionKind};
+use jarz_run::config::{AlgorithmKind, ModelConfig, OptimizerName, Precision, SelfInteractionKind};
 use jarz_run::{Config, Engine, RunError};
 
 /// Trains on a device.
+#[derive(Debug)]
 pub struct DeviceEngine {
     opened: Opened,
     noise: Noise,
@@ -34,8 +35,9 @@ impl DeviceEngine {
         let dim = setup.data.dim();
         let (walkers, fewer) =
             (setup.walkers.max(setup.witnesses), "take fewer walkers (walkers.count, walkers.witnesses)");
-        // A mini-batch is put behind the ensemble before it takes its places.
-        let rows = walkers + setup.batch.unwrap_or(0);
+        // A mini-batch, and walkers that are augmented, are put behind the ensemble before they take their places.
+        let behind = if setup.disturbance.is_some() { walkers } else { setup.batch.unwrap_or(0) };
+        let rows = walkers + behind;
         let base = setup.energy.base().factor().len();
         let arrays = [
             (format!("the position of {walkers} walkers in {dim} dimensions"), rows * dim, fewer),
@@ -70,11 +72,11 @@ impl Engine for DeviceEngine {
         if config.precision == Precision::F64 {
             return refuse("precision", "f64", "say precision = \"f32\" (or --set precision=f32)");
         }
+        if config.optimizer.kind == OptimizerName::Natural {
+            return refuse("optimizer.kind", "natural", "take \"adam\"");
+        }
         if config.algorithm.kind == AlgorithmKind::JarzynskiContinuous {
             return refuse("algorithm.kind", "jarzynski-continuous", "take \"jarzynski\"");
-        }
-        if config.walkers.augment.is_some() {
-            return refuse("walkers.augment", "{ ... }", "leave it out, or train on the processor");
         }
         if config.algorithm.self_interaction == Some(SelfInteractionKind::LeaveOneOut) {
             return refuse(

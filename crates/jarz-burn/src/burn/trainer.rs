@@ -14,10 +14,11 @@ use burn_tensor::Tensor;
 use jarz::random::Subset;
 use jarz::trainer::within_trust_region;
 use jarz::{
-    Algorithm, Classes, Energy, Error, Estimates, Measured, Purpose, Random, Ranks, Scheme, Setup, State,
-    StepInfo, StepSize, Training, Trigger, Witnesses,
+    Algorithm, Classes, Disturbance, Energy, Error, Estimates, Measured, Purpose, Random, Ranks, Scheme,
+    Setup, State, StepInfo, StepSize, Training, Trigger, Witnesses,
 };
 use jarz_net::NetEnergy;
+use std::sync::Arc;
 
 /// Walkers that suffice to say how far a parameter step spreads the weights.
 const SPREAD_OVER: usize = 512;
@@ -37,6 +38,7 @@ pub struct DeviceTrainer {
     pub(crate) driving: Ensemble,
     pub(crate) witnesses: Option<Ensemble>,
     pub(crate) algorithm: Algorithm,
+    disturbance: Option<Arc<dyn Disturbance<f32>>>,
     pub(crate) optimizer: DeviceOptimizer,
     trust_region: Option<f64>,
     /// Walkers that the trust region looks at.
@@ -101,6 +103,7 @@ impl DeviceTrainer {
             driving,
             witnesses,
             algorithm: setup.algorithm,
+            disturbance: setup.disturbance,
             optimizer: DeviceOptimizer::new(&setup.optimizer, device),
             trust_region: setup.trust_region,
             probes: probes(setup.walkers, block.max(1)),
@@ -187,6 +190,9 @@ impl DeviceTrainer {
 
     fn iterate(&mut self) -> Result<StepInfo, Trouble> {
         let k = self.iteration;
+        if let Some(by) = &self.disturbance {
+            self.driving.disturb(by.as_ref(), &self.energy, &self.theta, k)?;
+        }
         let direction = self.direction();
         let norm = self.optimizer.norm(&direction);
         let step = self.optimizer.step(k, direction, &norm);

@@ -2,7 +2,8 @@
 
 use super::board::Board;
 use super::print_json;
-use crate::args::ReproduceArgs;
+use super::train::engine;
+use crate::args::{NoiseArg, ReproduceArgs};
 use crate::error::CliError;
 use crate::ui::Ui;
 use jarz_experiments::criterion::Verdict;
@@ -11,8 +12,10 @@ use jarz_experiments::report::{count, verdict_table};
 use jarz_experiments::timing::duration;
 use jarz_experiments::{Estimate, ExperimentError, Finished, Options, built_in, image_experiments};
 use jarz_figures::{Report, Section};
+use jarz_run::Engine;
 use serde_json::{Value, json};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Instant;
 
 /// Lists experiments, runs one, or all of them.
@@ -23,7 +26,7 @@ pub fn reproduce(args: ReproduceArgs, ui: &Ui) -> Result<(), CliError> {
         _ => {
             let stem = Path::new(&args.name).file_stem().unwrap_or_default().to_string_lossy().to_string();
             let out = args.out.clone().unwrap_or_else(|| PathBuf::from("runs").join(stem));
-            let options = options(&args, &args.name, out);
+            let options = options(&args, &args.name, out, engine(&args.device)?.map(Arc::from));
             let plan = options.plan()?;
             if args.dry_run {
                 let (_, value) = dry_run(&options, &plan, ui)?;
@@ -40,7 +43,7 @@ pub fn reproduce(args: ReproduceArgs, ui: &Ui) -> Result<(), CliError> {
     }
 }
 
-fn options(args: &ReproduceArgs, name: &str, out: PathBuf) -> Options {
+fn options(args: &ReproduceArgs, name: &str, out: PathBuf, engine: Option<Arc<dyn Engine>>) -> Options {
     Options {
         name: name.into(),
         out,
@@ -49,6 +52,7 @@ fn options(args: &ReproduceArgs, name: &str, out: PathBuf) -> Options {
         seed: args.seed,
         threads: args.threads,
         force: args.force,
+        engine,
     }
 }
 
@@ -67,8 +71,9 @@ fn list(ui: &Ui) -> Result<(), CliError> {
 /// Every experiment in a folder of its own, and a page with all criteria.
 fn all(args: &ReproduceArgs, ui: &Ui) -> Result<(), CliError> {
     let out = args.out.clone().unwrap_or_else(|| PathBuf::from("runs/reproduce"));
+    let engine: Option<Arc<dyn Engine>> = engine(&args.device)?.map(Arc::from);
     let options: Vec<Options> =
-        built_in().iter().map(|(name, _)| options(args, name, out.join(name))).collect();
+        built_in().iter().map(|(name, _)| options(args, name, out.join(name), engine.clone())).collect();
     let plans = options.iter().map(Options::plan).collect::<Result<Vec<_>, _>>()?;
     if args.dry_run {
         let (mut total, mut values) = (0.0, Vec::new());
@@ -206,6 +211,10 @@ fn how_to_go_on(e: ExperimentError, args: &ReproduceArgs, out: &Path) -> CliErro
     }
     if let Some(seed) = args.seed {
         text += &format!(" --seed {seed}");
+    }
+    if let Some(device) = &args.device.device {
+        let noise = if matches!(args.device.noise, NoiseArg::Host) { " --noise host" } else { "" };
+        text += &format!(" --device {}{noise}", quoted(device));
     }
     CliError::Interrupted(text + &format!(" --out {}", quoted(&out.to_string_lossy())))
 }

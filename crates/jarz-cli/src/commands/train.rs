@@ -87,7 +87,7 @@ fn watched<R>(
 }
 
 /// The device that was asked for, if one was.
-fn engine(args: &DeviceArgs) -> Result<Option<Box<dyn Engine>>, CliError> {
+pub(super) fn engine(args: &DeviceArgs) -> Result<Option<Box<dyn Engine>>, CliError> {
     let Some(name) = &args.device else { return Ok(None) };
     let noise = match args.noise {
         NoiseArg::Device => Noise::Device,

@@ -8,8 +8,10 @@ use crate::real::Real;
 /// Something that may put walkers elsewhere between iterations. What it does to a walker must follow from the random numbers at the address of
 /// iteration and walker alone, so that runs do not depend on threads and can be resumed.
 pub trait Disturbance<T>: std::fmt::Debug + Send + Sync {
-    /// Changes the position of walker `id` in place; says whether it did.
-    fn disturb(&self, random: &Random, iteration: u64, id: u64, position: &mut [T]) -> bool;
+    /// Whether it is walker `id`'s turn.
+    fn chooses(&self, random: &Random, iteration: u64, id: u64) -> bool;
+    /// Changes the position of walker `id`, whose turn it is, in place.
+    fn disturb(&self, random: &Random, iteration: u64, id: u64, position: &mut [T]);
 }
 
 impl<T: Real, E: Energy<T>> Sampler<T, E> {
@@ -20,9 +22,10 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         self.each_chunk(|fused, chunk, scratch| {
             for i in 0..chunk.u.len() {
                 let (x, id) = (&mut chunk.x[i * dim..(i + 1) * dim], (chunk.first + i) as u64);
-                if !by.disturb(&random, iteration, id, x) {
+                if !by.chooses(&random, iteration, id) {
                     continue;
                 }
+                by.disturb(&random, iteration, id, x);
                 let (u, g) = (&mut chunk.u[i..i + 1], &mut chunk.g[i * kept..(i + 1) * kept]);
                 match fused {
                     Some(fused) => (fused.evaluate)(energy, x, u, g, &mut scratch.energy),

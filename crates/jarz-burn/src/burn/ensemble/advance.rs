@@ -1,6 +1,6 @@
 //! How the ensemble moves: all of it, or a mini-batch.
 
-use super::{Arrived, Ensemble};
+use super::{Arrived, Ensemble, places};
 use crate::burn::data::Rows;
 use crate::burn::energy::{DeviceEnergy, Pass, add, take, take1};
 use crate::burn::moves::{Block, Moved, Mover};
@@ -103,10 +103,7 @@ impl Ensemble {
             parts.push(block);
         }
         let moved = parts.together();
-        // The places of those that moved point behind the ensemble, where they were put.
-        let mut places: Vec<u64> = (0..n as u64).collect();
-        members.iter().zip(n as u64..).for_each(|(&member, place)| places[member as usize] = place);
-        let places = indices(places.into_iter(), &energy.device);
+        let places = places(n, &members, &energy.device);
         self.x = Tensor::cat(vec![self.x.clone(), moved.x], 0).select(0, places.clone());
         let gradient = self.weigh_all(mover, moved.a, places);
         Arrived { accepted, tried: count * self.kernel.steps as usize, gradient }

@@ -4,6 +4,7 @@
 //! which it draws the ancestors; ancestry is its business.
 
 mod advance;
+mod disturb;
 mod inspect;
 
 pub(crate) use advance::Step;
@@ -12,7 +13,7 @@ use crate::burn::energy::{DeviceEnergy, add, take, take1};
 use crate::burn::network::Theta;
 use crate::burn::noise::Source;
 use crate::burn::transfer::{Trouble, indices, numbers, rows, vector};
-use burn_tensor::Tensor;
+use burn_tensor::{Device, Int, Tensor};
 use jarz::random::Subset;
 use jarz::weights::WeightSums;
 use jarz::{Kernel, KernelKind, Purpose, Scheme, Walkers};
@@ -47,6 +48,13 @@ pub(crate) struct Settings {
     pub noise: Source,
     /// Whether the parameters follow from them.
     pub drives: bool,
+}
+
+/// Where the walkers are found when those of `members` were put, changed, behind the ensemble.
+fn places(n: usize, members: &[u64], device: &Device) -> Tensor<1, Int> {
+    let mut places: Vec<u64> = (0..n as u64).collect();
+    members.iter().zip(n as u64..).for_each(|(&member, place)| places[member as usize] = place);
+    indices(places.into_iter(), device)
 }
 
 /// What is known of an advance before its sums are brought over.
