@@ -7,7 +7,7 @@ use crate::names::Name;
 use crate::names::Noise;
 use jarz::{Setup, Training};
 use jarz_net::NetEnergy;
-use jarz_run::config::{AlgorithmKind, ModelConfig, OptimizerName, Precision, SelfInteractionKind};
+use jarz_run::config::{AlgorithmKind, ModelConfig, Precision, SelfInteractionKind};
 use jarz_run::{Config, Engine, RunError};
 
 /// Trains on a device.
@@ -71,9 +71,6 @@ impl Engine for DeviceEngine {
         }
         if config.precision == Precision::F64 {
             return refuse("precision", "f64", "say precision = \"f32\" (or --set precision=f32)");
-        }
-        if config.optimizer.kind == OptimizerName::Natural {
-            return refuse("optimizer.kind", "natural", "take \"adam\"");
         }
         if config.algorithm.kind == AlgorithmKind::JarzynskiContinuous {
             return refuse("algorithm.kind", "jarzynski-continuous", "take \"jarzynski\"");
