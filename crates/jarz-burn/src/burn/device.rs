@@ -3,8 +3,10 @@
 use crate::error::Error;
 use crate::names::{Api, Found, Name, Which};
 use burn_tensor::{Device, Tensor};
+use std::any::Any;
 use std::cell::Cell;
 use std::panic::{self, AssertUnwindSafe};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// A device that works, and its name.
@@ -28,25 +30,58 @@ thread_local! {
     static EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Runs work of a driver, which may panic instead of saying what is wrong; its words come back instead of going to the terminal.
+/// Work of drivers that is going on, and what a thread of theirs complained of first.
+static GUARDED: AtomicUsize = AtomicUsize::new(0);
+static COMPLAINT: Mutex<Option<String>> = Mutex::new(None);
+
+fn complaint() -> MutexGuard<'static, Option<String>> {
+    COMPLAINT.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// What a panic says.
+fn words(cause: &(dyn Any + Send)) -> Option<&str> {
+    cause.downcast_ref::<String>().map(String::as_str).or_else(|| cause.downcast_ref::<&str>().copied())
+}
+
+/// Whether a panic belongs to a thread that burn started for a device.
+fn is_of_a_driver() -> bool {
+    let of_burn = |name: &str| name.starts_with("DSD-") || name.starts_with("DSU-");
+    GUARDED.load(Ordering::SeqCst) > 0 && std::thread::current().name().is_some_and(of_burn)
+}
+
+/// Runs work of a driver, which may panic instead of saying what is wrong, here or in a thread of its own; its words come back instead of going to
+/// the terminal.
 pub(crate) fn guarded<R>(work: impl FnOnce() -> R) -> Result<R, String> {
     static HOOK: Once = Once::new();
     HOOK.call_once(|| {
         let before = panic::take_hook();
         panic::set_hook(Box::new(move |panic| {
-            if !EXPECTED.get() {
+            if is_of_a_driver() {
+                let text = words(panic.payload()).unwrap_or_default().to_string();
+                complaint().get_or_insert(text);
+            } else if !EXPECTED.get() {
                 before(panic);
             }
         }));
     });
     let before = EXPECTED.replace(true);
+    GUARDED.fetch_add(1, Ordering::SeqCst);
     let result = panic::catch_unwind(AssertUnwindSafe(work));
+    GUARDED.fetch_sub(1, Ordering::SeqCst);
     EXPECTED.set(before);
     result.map_err(|cause| {
-        let text = cause.downcast_ref::<String>().map(String::as_str);
-        let text = text.or_else(|| cause.downcast_ref::<&str>().copied());
-        text.unwrap_or("its driver gave up without a reason").to_string()
+        let text = words(&*cause).unwrap_or("its driver gave up without a reason");
+        with_complaint(text)
     })
+}
+
+/// The first line of a reason, and what the driver's own thread had to say before.
+pub(crate) fn with_complaint(reason: &str) -> String {
+    let reason = reason.lines().next().unwrap_or_default();
+    match complaint().take() {
+        Some(text) => format!("{} ({reason})", text.lines().next().unwrap_or_default()),
+        None => reason.to_string(),
+    }
 }
 
 /// Opens a device and lets it compute something.

@@ -1,6 +1,6 @@
 //! Numbers on their way to the device and back.
 
-use crate::burn::device::guarded;
+use crate::burn::device::{guarded, with_complaint};
 use crate::error::Error;
 use crate::names::Name;
 use burn_tensor::{Device, Int, Tensor, TensorData};
@@ -75,7 +75,7 @@ pub(crate) fn indices(places: impl Iterator<Item = u64>, device: &Device) -> Ten
 
 /// All numbers of a tensor.
 pub(crate) fn singles<const D: usize>(tensor: Tensor<D>) -> Result<Vec<f32>, Trouble> {
-    tensor.try_into_vec_as::<f32>().map_err(|e| Trouble::Device(e.to_string()))
+    tensor.try_into_vec_as::<f32>().map_err(|e| Trouble::Device(with_complaint(&e.to_string())))
 }
 
 /// The same in double precision.
