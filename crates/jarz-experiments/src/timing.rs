@@ -3,7 +3,7 @@
 use crate::engine::Task;
 use crate::error::ExperimentError;
 use crate::plan::Plan;
-use jarz_run::{Engine, Timing, calibrate_on};
+use jarz_run::{Engine, Timing, calibrate};
 use std::time::Duration;
 
 /// Time spent on finding out, over all variants.
@@ -53,7 +53,7 @@ impl Estimate {
             // All workers at once, as later, because they share caches and memory.
             let all: Vec<Result<Timing, jarz_run::RunError>> = std::thread::scope(|scope| {
                 let jobs: Vec<_> =
-                    (0..workers).map(|_| scope.spawn(|| calibrate_on(engine, &config, budget))).collect();
+                    (0..workers).map(|_| scope.spawn(|| calibrate(engine, &config, budget))).collect();
                 jobs.into_iter().map(|j| j.join().unwrap_or_else(|p| std::panic::resume_unwind(p))).collect()
             });
             let all: Vec<Timing> = all.into_iter().collect::<Result<_, _>>()?;

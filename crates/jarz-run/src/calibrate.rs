@@ -34,8 +34,13 @@ impl Timing {
 
 /// Times the real steps of a configuration, without writing anything, for about `budget` and at least two steps. Of a network with many walkers a share of
 /// walkers, mini-batches and data points is timed, since a single iteration may take minutes.
-pub fn calibrate(config: &Config, budget: Duration) -> Result<Timing, RunError> {
+///
+/// On an engine all walkers move, since the time of a device does not go with their number.
+pub fn calibrate(engine: Option<&dyn Engine>, config: &Config, budget: Duration) -> Result<Timing, RunError> {
     config.check()?;
+    if let Some(engine) = engine {
+        return calibrate_engine(engine, config, budget);
+    }
     let mut config = config.clone();
     let share = match config.model {
         ModelConfig::Network(_) => (config.walkers.count / NETWORK_WALKERS).max(1),
@@ -48,14 +53,7 @@ pub fn calibrate(config: &Config, budget: Duration) -> Result<Timing, RunError> 
     with_setup(&config, Calibrate { budget, limit, share, begun: Instant::now() })
 }
 
-/// The same on an engine, if there is one. There all walkers move, since the time of a device does not go with their number.
-pub fn calibrate_on(
-    engine: Option<&dyn Engine>,
-    config: &Config,
-    budget: Duration,
-) -> Result<Timing, RunError> {
-    let Some(engine) = engine else { return calibrate(config, budget) };
-    config.check()?;
+fn calibrate_engine(engine: &dyn Engine, config: &Config, budget: Duration) -> Result<Timing, RunError> {
     engine.check(config)?;
     let start = Instant::now();
     let mut trainer = engine.start(network_setup(config)?)?;

@@ -24,7 +24,7 @@ mod summary;
 mod tensorboard;
 mod train;
 
-pub use calibrate::{Timing, calibrate, calibrate_on};
+pub use calibrate::{Timing, calibrate};
 pub use config::{Config, ConfigError};
 pub use error::RunError;
 pub use evaluate::{

@@ -181,3 +181,19 @@ fn the_hosts_noise_is_the_hosts() {
         assert_eq!(there[row * 10..(row + 1) * 10], here.map(f64::from));
     }
 }
+
+/// What a thread of burn's complains of comes first, and is forgotten with the work it belongs to.
+#[test]
+fn complaints_of_a_devices_thread_are_part_of_the_reason() {
+    use crate::burn::device::guarded;
+    let thread =
+        || std::thread::Builder::new().name("DSD-test".into()).spawn(|| panic!("memory is full\nand more"));
+    let complain = || thread().unwrap().join().unwrap_err();
+    let failed = guarded(|| {
+        complain();
+        panic!("no such buffer\ntrace")
+    });
+    assert_eq!(failed.map(|()| ()).unwrap_err(), "memory is full (no such buffer)");
+    guarded(|| drop(complain())).unwrap();
+    assert_eq!(guarded(|| panic!("something else")).map(|()| ()).unwrap_err(), "something else");
+}
