@@ -5,7 +5,7 @@
 //! the same with all terms small, as single precision wants it.
 
 use crate::burn::data::Rows;
-use crate::burn::energy::{DeviceEnergy, Pass};
+use crate::burn::energy::{DeviceEnergy, Pass, total};
 use crate::burn::network::{Deltas, Theta};
 use crate::burn::noise::Source;
 use burn_tensor::Tensor;
@@ -56,7 +56,7 @@ impl Mover<'_> {
         let mut deltas = None;
         for s in 0..self.kernel.steps {
             let (proposal, gain, last) = self.propose(&block, s, ids);
-            accepted = accepted + gain.clone().exp().clamp_max(1.0).sum();
+            accepted = accepted + total(gain.clone().exp().clamp_max(1.0));
             let a = if self.weighted { block.a + gain } else { block.a };
             block = Block { a, ..proposal };
             deltas = Some(last);
@@ -78,7 +78,7 @@ impl Mover<'_> {
             // A proposal where the energy is not a number is refused.
             let nan = log_ratio.clone().is_nan();
             let chance = log_ratio.clone().exp().clamp_max(1.0).mask_fill(nan.clone(), 0.0);
-            accepted = accepted + chance.sum();
+            accepted = accepted + total(chance);
             let uniforms = self.noise.log_uniforms(self.noise_step(s), ids, rows);
             let taken = uniforms.lower(log_ratio).bool_and(nan.bool_not());
             let rows_taken = taken.clone().unsqueeze_dim::<2>(1);

@@ -1,5 +1,6 @@
 //! Optimizers on the device: the rules of [`jarz::Optimizer`], on vectors of all parameters.
 
+use crate::burn::energy::total;
 use crate::burn::transfer::vector;
 use burn_tensor::{Device, Tensor};
 use jarz::{Optimizer, Rule, Schedule};
@@ -38,7 +39,7 @@ impl DeviceOptimizer {
 
     /// Norm over the trained parameters.
     pub fn norm(&self, direction: &Tensor<1>) -> Tensor<1> {
-        (direction.clone() * self.trained.clone()).square().sum().sqrt()
+        total((direction.clone() * self.trained.clone()).square()).sqrt()
     }
 
     /// What is to be added to the parameters.

@@ -1,7 +1,7 @@
 //! What the processor learns of the ensemble, and how it comes back.
 
 use super::{Ensemble, Settings};
-use crate::burn::energy::DeviceEnergy;
+use crate::burn::energy::{DeviceEnergy, total};
 use crate::burn::network::Theta;
 use crate::burn::transfer::{Trouble, indices, numbers, singles, vector};
 use burn_tensor::Tensor;
@@ -15,7 +15,7 @@ impl Ensemble {
         let change =
             energy.values(to, &self.x.clone().select(0, at.clone())) - self.f.clone().select(0, at.clone());
         let w = self.a.clone().select(0, at).exp();
-        let sums = vec![w.clone().sum(), (w.clone() * change.clone()).sum(), (w * change.square()).sum()];
+        let sums = [w.clone(), w.clone() * change.clone(), w * change.square()].map(total).to_vec();
         let sums = numbers(Tensor::cat(sums, 0))?;
         let [w, m, s] = sums[..] else { return Ok(f64::NAN) };
         Ok((s / w - (m / w) * (m / w)).max(0.0))

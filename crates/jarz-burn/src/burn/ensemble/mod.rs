@@ -9,7 +9,7 @@ mod inspect;
 
 pub(crate) use advance::Step;
 
-use crate::burn::energy::{DeviceEnergy, add, take, take1};
+use crate::burn::energy::{DeviceEnergy, add, take, take1, total};
 use crate::burn::network::Theta;
 use crate::burn::noise::Source;
 use crate::burn::transfer::{Trouble, indices, numbers, rows, vector};
@@ -133,10 +133,10 @@ impl Ensemble {
         let w = log.clone().exp();
         let scalars = vec![
             top,
-            w.clone().sum(),
-            w.clone().square().sum(),
-            (w * log).sum(),
-            self.f.clone().sum() + self.a.clone().min(),
+            total(w.clone()),
+            total(w.clone().square()),
+            total(w * log),
+            total(self.f.clone()) + self.a.clone().min(),
             arrived.accepted,
         ];
         let scalars = numbers(Tensor::cat(scalars, 0))?;
