@@ -5,6 +5,7 @@ use crate::energy::mixture::panels::MixtureKernels;
 use crate::random::Key;
 use crate::random::math::{exp_f32, exp_f64};
 use crate::random::normal::{Stream, fours_f32, normal_rows, twos_f64};
+use crate::random::philox::{Blocks, Line};
 use crate::ranks::Plain;
 use crate::simd::{Isa, LANES, Simd, Vector};
 use std::fmt::{Debug, Display};
@@ -69,12 +70,23 @@ pub trait Real:
     fn widen<S: Simd>(v: Self::V<S>) -> S::D;
     #[doc(hidden)]
     fn narrow<S: Simd>(v: S::D) -> Self::V<S>;
-    /// `scale` times normals 4 `quad` to 4 `quad` + 7 of each walker of the stream.
+    /// `scale` times normals 4 `quad` to 4 `quad` + 7 of each walker of the stream, counted from the first of the `lines`.
     #[doc(hidden)]
-    fn normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: Self::V<S>) -> [[Self::V<S>; 4]; 2];
-    /// `scale` times normals 4 `quad` to 4 `quad` + 3.
+    fn normals<S: Simd>(
+        stream: &Stream<S>,
+        lines: &[Line; Blocks::ROOM],
+        quad: usize,
+        scale: Self::V<S>,
+    ) -> [[Self::V<S>; 4]; 2];
+    /// `scale` times the normals of the first `quads` groups of four of each walker, counted from the first of the `lines`.
     #[doc(hidden)]
-    fn last_normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: Self::V<S>) -> [Self::V<S>; 4];
+    fn fill<S: Simd>(
+        stream: &Stream<S>,
+        lines: &[Line; Blocks::ROOM],
+        quads: usize,
+        scale: Self::V<S>,
+        out: &mut [[Self; LANES]],
+    );
     /// [`Real::NORMALS_PER_BLOCK`] normals (the others are zero) from the four words of 16 counters.
     #[doc(hidden)]
     fn from_words<S: Simd>(words: [S::W; 4]) -> [Self::V<S>; 4];
@@ -101,7 +113,7 @@ impl WalkerIds<'_> {
 }
 
 macro_rules! real {
-    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:ident, $narrow:ident, $eight:ident, $quad:ident, $words:ident, $exp:ident) => {
+    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:ident, $narrow:ident, $eight:ident, $fill:ident, $words:ident, $exp:ident) => {
         impl Real for $t {
             const NAME: &'static str = $name;
             const ZERO: Self = 0.0;
@@ -140,12 +152,23 @@ macro_rules! real {
                 $narrow::<S>(v)
             }
             #[inline(always)]
-            fn normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: S::$vector) -> [[S::$vector; 4]; 2] {
-                stream.$eight(quad, scale)
+            fn normals<S: Simd>(
+                stream: &Stream<S>,
+                lines: &[Line; Blocks::ROOM],
+                quad: usize,
+                scale: S::$vector,
+            ) -> [[S::$vector; 4]; 2] {
+                stream.$eight(&some(lines, 4 / $per_block * quad), scale)
             }
             #[inline(always)]
-            fn last_normals<S: Simd>(stream: &Stream<S>, quad: u32, scale: S::$vector) -> [S::$vector; 4] {
-                stream.$quad(quad, scale)
+            fn fill<S: Simd>(
+                stream: &Stream<S>,
+                lines: &[Line; Blocks::ROOM],
+                quads: usize,
+                scale: S::$vector,
+                out: &mut [[$t; LANES]],
+            ) {
+                stream.$fill(lines, 4 / $per_block * quads, scale, out)
             }
             #[inline(always)]
             fn from_words<S: Simd>(words: [S::W; 4]) -> [S::$vector; 4] {
@@ -155,8 +178,8 @@ macro_rules! real {
     };
 }
 
-real!(f32, "f32", 4, F, widen, narrow, eight_f32, four_f32, words_to_f32, exp_f32);
-real!(f64, "f64", 2, D, same, same, eight_f64, four_f64, words_to_f64, exp_f64);
+real!(f32, "f32", 4, F, widen, narrow, eight_f32, fill_f32, words_to_f32, exp_f32);
+real!(f64, "f64", 2, D, same, same, eight_f64, fill_f64, words_to_f64, exp_f64);
 
 #[inline(always)]
 fn widen<S: Simd>(v: S::F) -> S::D {
@@ -175,8 +198,14 @@ fn same<S: Simd>(v: S::D) -> S::D {
 
 #[inline(always)]
 fn words_to_f32<S: Simd>(words: [S::W; 4]) -> [S::F; 4] {
-    let [four] = fours_f32::<S, 1>(&[words], S::F::splat(1.0));
+    let [four] = fours_f32::<S, 1>(&[words.map(S::low)], S::F::splat(1.0));
     four
+}
+
+/// `M` lines from one on.
+#[inline(always)]
+fn some<const M: usize>(lines: &[Line; Blocks::ROOM], first: usize) -> [Line; M] {
+    std::array::from_fn(|m| lines[first + m])
 }
 
 #[inline(always)]

@@ -5,13 +5,19 @@
 
 use super::Key;
 use super::math::{ln_f64, minus_two_ln_f32, sin_cos_f32, sin_cos_f64};
-use super::philox::{Panel, philox_panels};
+use super::philox::{Blocks, Line, Panel, philox_panels};
 use crate::real::{Real, WalkerIds};
 use crate::simd::{LANES, Simd, Vector, Words, dispatch};
+
+/// What a word is of the unit interval.
+const CELL: f32 = 1.0 / 4_294_967_296.0;
 
 /// The random words of 16 walkers at one step, for one purpose.
 #[derive(Clone, Copy)]
 pub struct Stream<S: Simd>(Panel<S>);
+
+/// Groups of four normals that [`Blocks`] has room for, in either precision.
+pub(crate) const QUADS: usize = Blocks::ROOM / 2;
 
 /// Whether walkers can share a [`Stream`]: all but the low 32 bits of their ids must agree.
 #[inline(always)]
@@ -27,57 +33,104 @@ impl<S: Simd> Stream<S> {
         Stream(Panel::new(key.seed, S::W::load(ids), low, high))
     }
 
-    /// `scale` times normals 4 `quad` to 4 `quad` + 7 of each walker.
+    /// The lines of blocks from `first` on, kept in `blocks`.
     #[inline(always)]
-    pub(crate) fn eight_f32(&self, quad: u32, scale: S::F) -> [[S::F; 4]; 2] {
-        fours_f32::<S, 2>(&self.0.words::<2>(quad), scale)
+    pub(crate) fn lines<'a>(&self, blocks: &'a mut Blocks, first: u32) -> &'a [Line; Blocks::ROOM] {
+        self.0.lines(blocks, first)
     }
 
-    /// `scale` times normals 4 `quad` to 4 `quad` + 3 of each walker.
+    /// `scale` times eight normals of each walker.
     #[inline(always)]
-    pub(crate) fn four_f32(&self, quad: u32, scale: S::F) -> [S::F; 4] {
-        let [four] = fours_f32::<S, 1>(&self.0.words::<1>(quad), scale);
-        four
+    pub(crate) fn eight_f32(&self, lines: &[Line; 2], scale: S::F) -> [[S::F; 4]; 2] {
+        fours_f32::<S, 2>(&self.0.narrow_words_of(lines), scale)
     }
 
-    /// `scale` times normals 4 `quad` to 4 `quad` + 7 of each walker.
+    /// `scale` times the normals of the first `count` lines, four each.
     #[inline(always)]
-    pub(crate) fn eight_f64(&self, quad: u32, scale: S::D) -> [[S::D; 4]; 2] {
-        [self.four_f64(quad, scale), self.four_f64(quad + 1, scale)]
+    pub(crate) fn fill_f32(
+        &self,
+        lines: &[Line; Blocks::ROOM],
+        count: usize,
+        scale: S::F,
+        out: &mut [[f32; LANES]],
+    ) {
+        let (pairs, _) = lines[..count.next_multiple_of(2)].as_chunks::<2>();
+        let Some((first, others)) = pairs.split_first() else { return };
+        let (outs, last) = out[..4 * count].split_at_mut(8 * others.len());
+        // Words of the next pair are made while the normals of this one are.
+        let mut words = self.0.narrow_words_of(first);
+        for (next, out) in others.iter().zip(outs.as_chunks_mut::<8>().0) {
+            let next = self.0.narrow_words_of(next);
+            for (out, n) in out.iter_mut().zip(fours_f32::<S, 2>(&words, scale).as_flattened()) {
+                n.store(out);
+            }
+            words = next;
+        }
+        if count.is_multiple_of(2) {
+            for (out, n) in last.iter_mut().zip(fours_f32::<S, 2>(&words, scale).as_flattened()) {
+                n.store(out);
+            }
+        } else {
+            let [words, _] = words;
+            for (out, n) in last.iter_mut().zip(fours_f32::<S, 1>(&[words], scale).as_flattened()) {
+                n.store(out);
+            }
+        }
     }
 
-    /// `scale` times normals 4 `quad` to 4 `quad` + 3 of each walker.
+    /// `scale` times eight normals of each walker.
     #[inline(always)]
-    pub(crate) fn four_f64(&self, quad: u32, scale: S::D) -> [S::D; 4] {
-        let [[a, b], [c, d]] = twos_f64::<S, 2>(&self.0.words::<2>(2 * quad), scale);
+    pub(crate) fn eight_f64(&self, [a, b, c, d]: &[Line; 4], scale: S::D) -> [[S::D; 4]; 2] {
+        [self.four_f64(&[*a, *b], scale), self.four_f64(&[*c, *d], scale)]
+    }
+
+    /// `scale` times the normals of the first `count` lines, two each; their number is even.
+    #[inline(always)]
+    pub(crate) fn fill_f64(
+        &self,
+        lines: &[Line; Blocks::ROOM],
+        count: usize,
+        scale: S::D,
+        out: &mut [[f64; LANES]],
+    ) {
+        for (lines, out) in lines[..count].as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<4>().0) {
+            for (out, n) in out.iter_mut().zip(self.four_f64(lines, scale)) {
+                n.store(out);
+            }
+        }
+    }
+
+    /// `scale` times four normals of each walker.
+    #[inline(always)]
+    pub(crate) fn four_f64(&self, lines: &[Line; 2], scale: S::D) -> [S::D; 4] {
+        let [[a, b], [c, d]] = twos_f64::<S, 2>(&self.0.words_of(lines), scale);
         [a, b, c, d]
     }
 }
 
 /// Two Box-Muller pairs from four words, for `M` groups in lockstep.
 #[inline(always)]
-pub(crate) fn fours_f32<S: Simd, const M: usize>(words: &[[S::W; 4]; M], scale: S::F) -> [[S::F; 4]; M] {
-    const CELL: f32 = 1.0 / 4_294_967_296.0;
+pub(crate) fn fours_f32<S: Simd, const M: usize>(words: &[[S::U; 4]; M], scale: S::F) -> [[S::F; 4]; M] {
     let mut out = [[scale; 4]; M];
     let (mut angles, mut radii, mut turns) = ([[S::U::splat(0); M]; 2], [[scale; M]; 2], [[scale; M]; 2]);
     for pair in 0..2 {
         for m in 0..M {
-            let u = S::unsigned(S::low(words[m][2 * pair]));
-            radii[pair][m] = u.mul_add(S::F::splat(CELL), S::F::splat(0.5 * CELL));
-            angles[pair][m] = S::low(words[m][2 * pair + 1]);
+            radii[pair][m] =
+                S::unsigned(words[m][2 * pair]).mul_add(S::F::splat(CELL), S::F::splat(0.5 * CELL));
+            angles[pair][m] = words[m][2 * pair + 1];
             turns[pair][m] = S::signed(angles[pair][m].shl(2))
                 * S::F::splat(std::f32::consts::FRAC_PI_4 / 2_147_483_648.0);
         }
-        radii[pair] = minus_two_ln_f32::<S, M>(&radii[pair]);
     }
+    let radii = minus_two_ln_f32::<S, M, 2>(&radii);
+    let [sin, cos] = sin_cos_f32(&turns);
     for pair in 0..2 {
-        let [sin, cos] = sin_cos_f32(&turns[pair]);
         for m in 0..M {
             let angle = angles[pair][m];
             let radius = radii[pair][m].sqrt() * scale;
             let radius = S::from_bits(S::bits(radius) ^ (angle.shl(1) & S::U::splat(1 << 31)));
-            out[m][2 * pair] = radius * S::if_top_bit(angle, sin[m], cos[m]);
-            out[m][2 * pair + 1] = radius * S::if_top_bit(angle, cos[m], sin[m]);
+            out[m][2 * pair] = radius * S::if_top_bit(angle, sin[pair][m], cos[pair][m]);
+            out[m][2 * pair + 1] = radius * S::if_top_bit(angle, cos[pair][m], sin[pair][m]);
         }
     }
     out
@@ -122,6 +175,7 @@ fn rows<S: Simd, T: Real>(key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &m
     }
     let count = out.len() / stride;
     let one = T::splat::<S>(T::ONE);
+    let mut blocks = Blocks::new();
     let mut row = 0;
     while row < count {
         let ids = std::array::from_fn(|l| walkers.get((row + l).min(count - 1)));
@@ -133,7 +187,8 @@ fn rows<S: Simd, T: Real>(key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &m
         let stream = Stream::<S>::new(key, &ids);
         let mut at: [usize; LANES] = std::array::from_fn(|l| (row + l) * stride);
         for quad in (0..stride.div_ceil(4)).step_by(2) {
-            let normals = T::normals::<S>(&stream, quad as u32, one);
+            let lines = stream.lines(&mut blocks, (quad / QUADS * QUADS * 4 / T::NORMALS_PER_BLOCK) as u32);
+            let normals = T::normals::<S>(&stream, lines, quad % QUADS, one);
             for half in 0..2 {
                 let columns = stride.saturating_sub(4 * (quad + half)).min(4);
                 if columns > 0 {

@@ -46,6 +46,28 @@ fn normals_equal_their_scalar_twin_on_every_path() {
     }
 }
 
+/// Logarithms of all single-precision numbers around one, and of some in every octave: never below zero (a radius is their square
+/// root), and right to 4e-7 of themselves.
+#[test]
+fn logarithms_of_uniforms_are_right_and_never_negative() {
+    use super::math::minus_two_ln_f32;
+    use crate::simd::portable::Portable;
+    use crate::simd::{LANES, Simd, Vector};
+    let near_one = (0..4000).map(|i| f32::from_bits(1f32.to_bits() - i));
+    let octaves = (1..34).flat_map(|e| (0..1000).map(move |i| (1.0 + i as f32 / 1000.0) * 0.5f32.powi(e)));
+    let all: Vec<f32> = near_one.chain(octaves).collect();
+    for x in all.chunks_exact(LANES) {
+        let v = <Portable as Simd>::F::load(x.first_chunk().unwrap());
+        let [[out]] = minus_two_ln_f32::<Portable, 1, 1>(&[[v]]);
+        let mut lanes = [0.0; LANES];
+        out.store(&mut lanes);
+        for (x, y) in x.iter().zip(lanes) {
+            let exact = -2.0 * (*x as f64).ln();
+            assert!(y >= 0.0 && (y as f64 - exact).abs() <= 4e-7 * exact, "-2 ln {x}: {y}, {exact}");
+        }
+    }
+}
+
 #[test]
 fn all_paths_give_the_same_bits() {
     let key = Random::new(9).key(5, Purpose::Noise);

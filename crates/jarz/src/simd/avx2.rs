@@ -469,6 +469,24 @@ impl Simd for Avx2 {
         out
     }
     #[inline(always)]
+    fn high(v: W) -> U {
+        let mut out = U::splat(0);
+        for i in 0..2 {
+            out.0[i] = unsafe {
+                let (a, b) = (_mm256_castsi256_ps(v.0[2 * i]), _mm256_castsi256_ps(v.0[2 * i + 1]));
+                let mixed = _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(a, b));
+                _mm256_permute4x64_epi64::<0xd8>(mixed)
+            };
+        }
+        out
+    }
+    #[inline(always)]
+    fn parts(x: F) -> (F, F) {
+        let bits = Self::bits(x);
+        let exponent = Self::signed(bits.shr(23) - U::splat(127));
+        (exponent, Self::from_bits(bits & U::splat(0x007f_ffff) | U::splat(0x3f00_0000)))
+    }
+    #[inline(always)]
     fn mul_low(a: W, b: W) -> W {
         a.pairs(b, |a, b| unsafe { _mm256_mul_epu32(a, b) })
     }

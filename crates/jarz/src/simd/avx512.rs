@@ -468,6 +468,20 @@ impl Simd for Avx512 {
         }
     }
     #[inline(always)]
+    fn high(v: W) -> U {
+        unsafe {
+            let index = _mm512_set_epi32(31, 29, 27, 25, 23, 21, 19, 17, 15, 13, 11, 9, 7, 5, 3, 1);
+            U([_mm512_permutex2var_epi32(v.0[0], index, v.0[1])])
+        }
+    }
+    #[inline(always)]
+    fn parts(x: F) -> (F, F) {
+        unsafe {
+            let fraction = _mm512_getmant_ps::<_MM_MANT_NORM_P5_1, _MM_MANT_SIGN_SRC>(x.0[0]);
+            (F([_mm512_getexp_ps(x.0[0])]), F([fraction]))
+        }
+    }
+    #[inline(always)]
     fn mul_low(a: W, b: W) -> W {
         a.pairs(b, |a, b| unsafe { _mm512_mul_epu32(a, b) })
     }

@@ -204,6 +204,15 @@ impl Simd for Portable {
         convert!(U(0), v, |v| v as u32)
     }
     #[inline(always)]
+    fn high(v: W) -> U {
+        convert!(U(0), v, |v| (v >> 32) as u32)
+    }
+    #[inline(always)]
+    fn parts(x: F) -> (F, F) {
+        let exponent = convert!(F(0.0), x, |x: f32| (x.to_bits() >> 23) as f32 - 127.0);
+        (exponent, convert!(F(0.0), x, |x: f32| f32::from_bits(x.to_bits() & 0x007f_ffff | 0x3f00_0000)))
+    }
+    #[inline(always)]
     fn mul_low(a: W, b: W) -> W {
         a.pairs(b, |a, b| (a & 0xffff_ffff) * (b & 0xffff_ffff))
     }

@@ -120,6 +120,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn extend(v: Self::U) -> Self::W;
     /// Low halves.
     fn low(v: Self::W) -> Self::U;
+    /// High halves.
+    fn high(v: Self::W) -> Self::U;
+    /// Exponents and fractions of positive normal numbers: `x = 2^(e + 1) f` with `f` from 1/2 to 1.
+    fn parts(x: Self::F) -> (Self::F, Self::F);
     /// 64-bit products of the low halves.
     fn mul_low(a: Self::W, b: Self::W) -> Self::W;
     /// `yes` where the top bit is set, else `no`.

@@ -8,17 +8,18 @@ mod step;
 mod sums;
 
 pub use kernels::MixtureKernels;
-pub use step::{Arrays, Movers, Own, Step};
+pub use step::{Arrays, Bench, Movers, Own, Step};
 
 use super::NEGLIGIBLE;
-use crate::random::math::{exp_f64, ln_f64};
+use crate::random::math::{exp_f64, exps_f64, ln_f64, lns_f64};
 use crate::real::Real;
 use crate::simd::{LANES, Simd, Vector, dispatch};
 
 /// Modes that one pass over a panel can take along.
 pub const MAX_MODES: usize = 8;
-/// Groups of four dimensions after which sums pass from the walkers' precision to `f64`.
+/// Groups of four dimensions after which sums pass from the walkers' precision to `f64`; a panel's noise is made for as many at a time.
 const QUADS: usize = 16;
+const _: () = assert!(QUADS == crate::random::normal::QUADS);
 
 /// The modes of a mixture as the kernels want them.
 #[derive(Clone, Debug, Default)]
@@ -60,12 +61,9 @@ impl PanelRows {
     /// Where each row of length `dim` starts; checked to lie within `len` numbers.
     #[inline(always)]
     fn starts(&self, dim: usize, len: usize) -> [usize; LANES] {
-        let mut starts = [0; LANES];
-        for l in 0..LANES {
-            starts[l] = self.rows[l] * dim;
-            assert!(starts[l] + dim <= len, "walkers beyond their array");
-        }
-        starts
+        let last = self.rows.iter().fold(0, |last, &row| last.max(row));
+        assert!((last + 1).checked_mul(dim).is_some_and(|end| end <= len), "walkers beyond their array");
+        self.rows.map(|row| row * dim)
     }
 
     /// The first row of 16 contiguous ones.
@@ -126,17 +124,11 @@ fn soft_max<S: Simd, T: Real>(modes: &Modes<T>, parts: &mut [[f64; LANES]]) -> S
 fn normalise_parts<S: Simd>(parts: &mut [[f64; LANES]]) -> S::D {
     let d = S::D::splat;
     if let [first, second] = parts {
-        // One exponential less.
-        let (a, b) = (S::D::load(first), S::D::load(second));
-        let (top, low) = (a.if_greater(b, a, b), a.if_greater(b, b, a));
-        let e = exp_f64::<S>(low - top);
-        let e = e.if_greater(d(NEGLIGIBLE), e, d(0.0));
-        let sum = d(1.0) + e;
-        let large = d(1.0).div(sum);
-        let small = e * large;
-        a.if_greater(b, large, small).store(first);
-        a.if_greater(b, small, large).store(second);
-        return top + ln_f64::<S>(sum);
+        let mut logs = [[S::D::load(first)], [S::D::load(second)]];
+        let [log_sum] = normalise_pairs::<S, 1>(&mut logs);
+        logs[0][0].store(first);
+        logs[1][0].store(second);
+        return log_sum;
     }
     let mut top = d(f64::NEG_INFINITY);
     for part in parts.iter() {
@@ -156,6 +148,33 @@ fn normalise_parts<S: Simd>(parts: &mut [[f64; LANES]]) -> S::D {
         (S::D::load(part) * scale).store(part);
     }
     top + ln_f64::<S>(sum)
+}
+
+/// [`normalise_parts`] for two modes and `M` panels in lockstep: one exponential less, and nobody waits.
+#[inline(always)]
+fn normalise_pairs<S: Simd, const M: usize>(logs: &mut [[S::D; M]; 2]) -> [S::D; M] {
+    let d = S::D::splat;
+    let [a, b] = *logs;
+    let (mut top, mut e) = (a, a);
+    for m in 0..M {
+        top[m] = a[m].if_greater(b[m], a[m], b[m]);
+        e[m] = a[m].if_greater(b[m], b[m], a[m]) - top[m];
+    }
+    e = exps_f64::<S, M>(&e);
+    let mut sums = e;
+    for m in 0..M {
+        e[m] = e[m].if_greater(d(NEGLIGIBLE), e[m], d(0.0));
+        sums[m] = d(1.0) + e[m];
+        let large = d(1.0).div(sums[m]);
+        let small = e[m] * large;
+        logs[0][m] = a[m].if_greater(b[m], large, small);
+        logs[1][m] = a[m].if_greater(b[m], small, large);
+    }
+    let mut out = lns_f64::<S, M>(&sums);
+    for m in 0..M {
+        out[m] = top[m] + out[m];
+    }
+    out
 }
 
 /// Squared distances of a panel to the modes from `first` on, as many as `out` has room for (at most [`MAX_MODES`]).

@@ -1,6 +1,6 @@
 //! Sums over rows: coefficients of weighted walkers, and all that a data gradient needs.
 
-use super::{Modes, PanelRows, keep, normalise_parts, to_lanes};
+use super::{Modes, PanelRows, keep, normalise_pairs, normalise_parts, to_lanes};
 use crate::energy::mixture::NEGLIGIBLE;
 use crate::real::{Real, sum_lanes};
 use crate::simd::{LANES, Simd, Vector, dispatch, prefetch};
@@ -168,9 +168,8 @@ fn gather_pairs<S: Simd, T: Real, const V: usize>(
     sums: &mut [T],
     masses: &mut [[f64; LANES]],
 ) {
-    const AHEAD: usize = 1024;
-    let (dim, rows) = (modes.dim, x.len() / modes.dim);
-    let tail = dim - (V - 1) * LANES;
+    let dim = modes.dim;
+    assert!(dim > (V - 1) * LANES && dim <= V * LANES, "rows of another length than the kernel's");
     let zero = T::splat::<S>(T::ZERO);
     let (mut origins, mut tilts) = ([zero; V], [zero; V]);
     for v in 0..V {
@@ -178,61 +177,105 @@ fn gather_pairs<S: Simd, T: Real, const V: usize>(
         tilts[v] = load_some::<S, T>(&modes.tilts[(V + v) * LANES..]);
     }
     let ratio = modes.log_masses[1] - modes.log_masses[0] - 0.5 * modes.precision * modes.distances[2];
-    let mut acc = [[zero; V]; 2];
-    let mut mass = [S::D::splat(0.0); 2];
-    for first in (0..rows).step_by(LANES) {
-        let count = (rows - first).min(LANES);
-        let panel = &x[first * dim..(first + count) * dim];
-        let mut products = [zero; LANES];
-        for (row, product) in panel.chunks_exact(dim).zip(&mut products) {
-            let mut sum = zero;
-            for v in 0..V {
-                prefetch(row.as_ptr().wrapping_add(AHEAD + v * LANES));
-                let apart = load_vector::<S, T, V>(row, v, tail) - origins[v];
-                sum = apart.mul_add(tilts[v], sum);
-            }
-            *product = sum;
-        }
-        let total = T::widen::<S>(T::V::<S>::sums(&products)) + S::D::splat(ratio);
-        let mut parts = [[0.0; LANES]; 2];
-        total.store(&mut parts[1]);
-        normalise_parts::<S>(&mut parts);
-        let mut c = [[T::ZERO; LANES]; 2];
-        for k in 0..2 {
-            // Lanes without a row do not count.
-            parts[k][count..].fill(0.0);
-            let rounded = T::narrow::<S>(S::D::load(&parts[k]));
-            rounded.store(&mut c[k]);
-            mass[k] = mass[k] + T::widen::<S>(rounded);
-        }
-        for (i, row) in panel.chunks_exact(dim).enumerate() {
-            let (c0, c1) = (T::splat::<S>(c[0][i]), T::splat::<S>(c[1][i]));
-            for v in 0..V {
-                let x = load_vector::<S, T, V>(row, v, tail);
-                acc[0][v] = c0.mul_add(x, acc[0][v]);
-                acc[1][v] = c1.mul_add(x, acc[1][v]);
-            }
-        }
+    let mut gather = Gather::<S, T, V> {
+        dim,
+        origins,
+        tilts,
+        ratio: S::D::splat(ratio),
+        sums: [[zero; V]; 2],
+        masses: [S::D::splat(0.0); 2],
+    };
+    // Two panels at a time: the exponentials of one alone would have to be waited for.
+    let mut pairs = x.chunks_exact(2 * LANES * dim);
+    for pair in &mut pairs {
+        gather.add::<2>(pair, LANES);
+    }
+    let mut panels = pairs.remainder().chunks_exact(LANES * dim);
+    for panel in &mut panels {
+        gather.add::<1>(panel, LANES);
+    }
+    let rest = panels.remainder();
+    if !rest.is_empty() {
+        gather.add::<1>(rest, rest.len() / dim);
     }
     for k in 0..2 {
         for v in 0..V {
             let mut lanes = [T::ZERO; LANES];
-            acc[k][v].store(&mut lanes);
+            gather.sums[k][v].store(&mut lanes);
             let at = k * dim + v * LANES;
             let len = (dim - v * LANES).min(LANES);
             sums[at..at + len].copy_from_slice(&lanes[..len]);
         }
-        mass[k].store(&mut masses[k]);
+        gather.masses[k].store(&mut masses[k]);
     }
 }
 
-/// Vector `v` of a row's `V`, of which the last has `tail` numbers.
-#[inline(always)]
-fn load_vector<S: Simd, T: Real, const V: usize>(row: &[T], v: usize, tail: usize) -> T::V<S> {
-    if v + 1 < V || tail == LANES {
-        load_some::<S, T>(&row[v * LANES..])
-    } else {
-        T::V::<S>::load_part(&row[v * LANES..v * LANES + tail])
+/// The sums of [`gather_pairs`] on their way.
+struct Gather<S: Simd, T: Real, const V: usize> {
+    dim: usize,
+    origins: [T::V<S>; V],
+    tilts: [T::V<S>; V],
+    ratio: S::D,
+    sums: [[T::V<S>; V]; 2],
+    masses: [S::D; 2],
+}
+
+impl<S: Simd, T: Real, const V: usize> Gather<S, T, V> {
+    /// Adds `M` panels of `count` rows each.
+    #[inline(always)]
+    fn add<const M: usize>(&mut self, x: &[T], count: usize) {
+        /// How far ahead data is asked for, in numbers: about a panel.
+        const AHEAD: usize = 1024;
+        assert!(x.len() == M * count * self.dim && count <= LANES);
+        let zero = T::splat::<S>(T::ZERO);
+        // SAFETY: there are as many rows, of `dim` numbers each.
+        let vector = |row: usize, v: usize| unsafe {
+            let at = x.as_ptr().add(row * self.dim + v * LANES);
+            if v + 1 < V {
+                T::V::<S>::load(&*at.cast::<[T; LANES]>())
+            } else {
+                T::V::<S>::load_part(std::slice::from_raw_parts(at, self.dim - (V - 1) * LANES))
+            }
+        };
+        let mut logs = [[S::D::splat(0.0); M]; 2];
+        for m in 0..M {
+            let mut products = [zero; LANES];
+            for i in 0..count {
+                let mut sum = zero;
+                for v in 0..V {
+                    prefetch(x.as_ptr().wrapping_add(AHEAD + (m * count + i) * self.dim + v * LANES));
+                    sum = (vector(m * count + i, v) - self.origins[v]).mul_add(self.tilts[v], sum);
+                }
+                products[i] = sum;
+            }
+            logs[1][m] = T::widen::<S>(T::V::<S>::sums(&products)) + self.ratio;
+        }
+        normalise_pairs::<S, M>(&mut logs);
+        let mut c = [[[T::ZERO; LANES]; 2]; M];
+        for m in 0..M {
+            for k in 0..2 {
+                let mut rounded = T::narrow::<S>(logs[k][m]);
+                rounded.store(&mut c[m][k]);
+                if count < LANES {
+                    // Lanes without a row do not count.
+                    c[m][k][count..].fill(T::ZERO);
+                    rounded = T::V::<S>::load(&c[m][k]);
+                }
+                self.masses[k] = self.masses[k] + T::widen::<S>(rounded);
+            }
+        }
+        let mut sums = self.sums;
+        for m in 0..M {
+            for i in 0..count {
+                let (c0, c1) = (T::splat::<S>(c[m][0][i]), T::splat::<S>(c[m][1][i]));
+                for v in 0..V {
+                    let x = vector(m * count + i, v);
+                    sums[0][v] = c0.mul_add(x, sums[0][v]);
+                    sums[1][v] = c1.mul_add(x, sums[1][v]);
+                }
+            }
+        }
+        self.sums = sums;
     }
 }
 
