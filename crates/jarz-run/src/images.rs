@@ -56,6 +56,8 @@ pub struct ImageWalkers {
     pub weights: Vec<f64>,
     /// The walkers that the run's resampling scheme would draw from them: for each new walker the old one it is a copy of.
     pub ancestors: Vec<u64>,
+    /// Walkers of the start that they descend from.
+    pub lineages: usize,
 }
 
 /// The images of a configuration.
@@ -99,7 +101,9 @@ impl TrainedJob for Show {
         let (weights, random) = (normalise(walkers.log_weights()), Random::new(self.seed));
         let ancestors =
             scheme.ancestors(&weights, walkers.len(), &random, trainer.iteration(), Purpose::Draw);
-        Ok(ImageWalkers { images: pixels(trainer.energy(), walkers.positions()), weights, ancestors })
+        let (images, lineages) =
+            (pixels(trainer.energy(), walkers.positions()), walkers.distinct_ancestors());
+        Ok(ImageWalkers { images, weights, ancestors, lineages })
     }
 }
 

@@ -195,7 +195,10 @@ fn criteria(judged: &Judged, kinds: &Kinds, spec: &ImagesSpec) -> Vec<Verdict> {
         all.push(Verdict {
             claim: format!("{}: the mass of kind {} is that of the data", judged.label, kinds.names[k]),
             asked: "within 3 standard errors, or 15 % of it".into(),
-            measured: format!("{mass:.3} ± {error:.3}, data {share:.3}"),
+            measured: format!(
+                "{mass:.3} ± {error:.3} by {} lineages, data {share:.3}",
+                judged.walkers.lineages
+            ),
             outcome: yes_or_no(off <= 3.0 * error || off <= 0.15 * share),
         });
     }

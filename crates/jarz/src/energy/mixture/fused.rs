@@ -87,6 +87,6 @@ pub(super) fn advance<T: Real>(
         FusedRows::Listed { ids, first } => Movers::Some(ids, first),
     };
     let mut arrays = Arrays { x: block.x, kept: block.kept, u: block.u, a: block.a };
-    let (accepted, bad) = T::advance(isa, &kernel, movers, &mut arrays, &mut ws.bench);
+    let (accepted, bad) = T::advance(isa, &kernel, movers, &mut arrays, &mut ws.workbench);
     FusedDone { accepted, bad }
 }

@@ -10,7 +10,7 @@ use super::{Energy, Exact, Fused, ParamGroup, PerWalker, Stratification};
 use crate::random::{Purpose, Random};
 use crate::real::{Real, sum_lanes};
 use crate::simd::{Isa, LANES, multiversion};
-use panels::{Bench, Modes, Own};
+use panels::{Modes, Own, Workbench};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -50,7 +50,7 @@ pub struct MixtureWorkspace<T> {
     coefficients: Vec<T>,
     masses: Vec<f64>,
     sums: Vec<T>,
-    bench: Box<Bench<T>>,
+    workbench: Box<Workbench<T>>,
 }
 
 #[derive(Default)]

@@ -2,7 +2,7 @@
 
 use super::step::{leave_own_out, move_some};
 use super::sums::{gather_some, share, sum_rows, weigh};
-use super::{Arrays, Bench, Modes, Movers, Own, Step, evaluate_some};
+use super::{Arrays, Modes, Movers, Own, Step, Workbench, evaluate_some};
 use crate::simd::{Isa, LANES};
 
 /// The kernels by scalar type: compiled once, here, and not in every crate that uses a mixture.
@@ -51,7 +51,7 @@ pub trait MixtureKernels: Sized {
         step: &Step<'_, Self>,
         movers: Movers<'_>,
         arrays: &mut Arrays<'_, Self>,
-        bench: &mut Bench<Self>,
+        workbench: &mut Workbench<Self>,
     ) -> (f64, Option<u64>);
     /// `c_ik = weight_i r_ik`, rounded to the walkers' precision; `masses` and `rounded` receive the sums of the `c_ik` before and
     /// after rounding.
@@ -125,13 +125,13 @@ macro_rules! kernels {
                 step: &Step<'_, $t>,
                 movers: Movers<'_>,
                 arrays: &mut Arrays<'_, $t>,
-                bench: &mut Bench<$t>,
+                workbench: &mut Workbench<$t>,
             ) -> (f64, Option<u64>) {
                 match (step.from.count, step.own.response.is_empty()) {
-                    (2, true) => move_some::<$t, 2, false>(isa, step, movers, arrays, bench),
-                    (2, false) => move_some::<$t, 2, true>(isa, step, movers, arrays, bench),
-                    (_, true) => move_some::<$t, 0, false>(isa, step, movers, arrays, bench),
-                    (_, false) => move_some::<$t, 0, true>(isa, step, movers, arrays, bench),
+                    (2, true) => move_some::<$t, 2, false>(isa, step, movers, arrays, workbench),
+                    (2, false) => move_some::<$t, 2, true>(isa, step, movers, arrays, workbench),
+                    (_, true) => move_some::<$t, 0, false>(isa, step, movers, arrays, workbench),
+                    (_, false) => move_some::<$t, 0, true>(isa, step, movers, arrays, workbench),
                 }
             }
             fn weigh(

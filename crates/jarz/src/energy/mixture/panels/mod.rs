@@ -8,7 +8,7 @@ mod step;
 mod sums;
 
 pub use kernels::MixtureKernels;
-pub use step::{Arrays, Bench, Movers, Own, Step};
+pub use step::{Arrays, Movers, Own, Step, Workbench};
 
 use super::NEGLIGIBLE;
 use crate::random::math::{exp_f64, exps_f64, ln_f64, lns_f64};

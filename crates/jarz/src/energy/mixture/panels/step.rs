@@ -63,16 +63,16 @@ struct Noise<T>([[T; LANES]; 4 * QUADS]);
 
 /// Where the kernels put what they need for a moment.
 #[derive(Clone)]
-pub struct Bench<T> {
+pub struct Workbench<T> {
     blocks: Blocks,
     noise: Noise<T>,
     sums: [Sums; TOGETHER],
     parts: [[f64; LANES]; MAX_MODES],
 }
 
-impl<T: Default> Default for Bench<T> {
+impl<T: Default> Default for Workbench<T> {
     fn default() -> Self {
-        Bench {
+        Workbench {
             blocks: Blocks::new(),
             noise: Noise(std::array::from_fn(|_| std::array::from_fn(|_| T::default()))),
             sums: Default::default(),
@@ -455,10 +455,10 @@ fn move_panels<S: Simd, T: Real, const K: usize, const OWN: bool>(
     step: &Step<'_, T>,
     movers: Movers<'_>,
     arrays: &mut Arrays<'_, T>,
-    bench: &mut Bench<T>,
+    workbench: &mut Workbench<T>,
 ) -> (f64, Option<u64>) {
     let rows = arrays.u.len();
-    let Bench { blocks, noise, sums, parts } = bench;
+    let Workbench { blocks, noise, sums, parts } = workbench;
     let (mut accepted, mut bad) = (S::D::splat(0.0), None);
     let mut panels = [(PanelRows::contiguous(0, 1), [0; LANES]); TOGETHER];
     let mut at = 0;
@@ -471,18 +471,23 @@ fn move_panels<S: Simd, T: Real, const K: usize, const OWN: bool>(
             together += 1;
             at += panel.lanes;
         }
-        let worst = if together == TOGETHER {
-            weigh_panels::<S, T, K, OWN, TOGETHER>(step, &panels, arrays, sums, parts, &mut accepted)
-        } else {
-            weigh_panels::<S, T, K, OWN, 1>(step, &panels, arrays, sums, parts, &mut accepted)
-        };
-        bad = bad.or(worst);
+        if together == TOGETHER {
+            let worst =
+                weigh_panels::<S, T, K, OWN, TOGETHER>(step, &panels, arrays, sums, parts, &mut accepted);
+            bad = bad.or(worst);
+            continue;
+        }
+        for m in 0..together {
+            let (panels, sums) = (&panels[m..], &sums[m..]);
+            let worst = weigh_panels::<S, T, K, OWN, 1>(step, panels, arrays, sums, parts, &mut accepted);
+            bad = bad.or(worst);
+        }
     }
     (to_lanes::<S>(accepted).iter().sum(), bad)
 }
 
 dispatch! {
     pub(super) fn move_some{T: Real, const K: usize, const OWN: bool}{T, K, OWN}(
-        step: &Step<'_, T>, movers: Movers<'_>, arrays: &mut Arrays<'_, T>, bench: &mut Bench<T>,
+        step: &Step<'_, T>, movers: Movers<'_>, arrays: &mut Arrays<'_, T>, workbench: &mut Workbench<T>,
     ) -> (f64, Option<u64>) = move_panels
 }
