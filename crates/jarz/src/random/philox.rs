@@ -76,7 +76,6 @@ fn line(key: [u32; 2], low: u32, high: u32, block: u32) -> Line {
 }
 
 /// The lines of blocks in a row, which many panels share.
-#[derive(Clone)]
 pub(crate) struct Blocks {
     made: Option<([u32; 2], u32, u32, u32)>,
     lines: [Line; Blocks::ROOM],

@@ -381,7 +381,22 @@ impl Words for W {
     }
 }
 
+/// The low (`0x88`) or high (`0xdd`) halves of 64-bit words.
+#[inline(always)]
+unsafe fn halves<const WHICH: i32>(v: W) -> U {
+    let mut out = U::splat(0);
+    for i in 0..2 {
+        out.0[i] = unsafe {
+            let (a, b) = (_mm256_castsi256_ps(v.0[2 * i]), _mm256_castsi256_ps(v.0[2 * i + 1]));
+            let mixed = _mm256_castps_si256(_mm256_shuffle_ps::<WHICH>(a, b));
+            _mm256_permute4x64_epi64::<0xd8>(mixed)
+        };
+    }
+    out
+}
+
 impl Simd for Avx2 {
+    const ISA: super::Isa = super::Isa::Avx2;
     type F = F;
     type D = D;
     type U = U;
@@ -442,10 +457,6 @@ impl Simd for Avx2 {
         unsafe { F([_mm256_cvtepi32_ps(v.0[0]), _mm256_cvtepi32_ps(v.0[1])]) }
     }
     #[inline(always)]
-    fn sar(v: U, bits: u32) -> U {
-        v.pairs(U::splat(bits), |a, b| unsafe { _mm256_srav_epi32(a, b) })
-    }
-    #[inline(always)]
     fn extend(v: U) -> W {
         let mut out = W::splat(0);
         for i in 0..2 {
@@ -458,27 +469,11 @@ impl Simd for Avx2 {
     }
     #[inline(always)]
     fn low(v: W) -> U {
-        let mut out = U::splat(0);
-        for i in 0..2 {
-            out.0[i] = unsafe {
-                let (a, b) = (_mm256_castsi256_ps(v.0[2 * i]), _mm256_castsi256_ps(v.0[2 * i + 1]));
-                let mixed = _mm256_castps_si256(_mm256_shuffle_ps::<0x88>(a, b));
-                _mm256_permute4x64_epi64::<0xd8>(mixed)
-            };
-        }
-        out
+        unsafe { halves::<0x88>(v) }
     }
     #[inline(always)]
     fn high(v: W) -> U {
-        let mut out = U::splat(0);
-        for i in 0..2 {
-            out.0[i] = unsafe {
-                let (a, b) = (_mm256_castsi256_ps(v.0[2 * i]), _mm256_castsi256_ps(v.0[2 * i + 1]));
-                let mixed = _mm256_castps_si256(_mm256_shuffle_ps::<0xdd>(a, b));
-                _mm256_permute4x64_epi64::<0xd8>(mixed)
-            };
-        }
-        out
+        unsafe { halves::<0xdd>(v) }
     }
     #[inline(always)]
     fn parts(x: F) -> (F, F) {

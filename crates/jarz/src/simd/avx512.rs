@@ -404,6 +404,7 @@ impl Words for W {
 }
 
 impl Simd for Avx512 {
+    const ISA: super::Isa = super::Isa::Avx512;
     type F = F;
     type D = D;
     type U = U;
@@ -447,10 +448,6 @@ impl Simd for Avx512 {
     #[inline(always)]
     fn signed(v: U) -> F {
         unsafe { F([_mm512_cvtepi32_ps(v.0[0])]) }
-    }
-    #[inline(always)]
-    fn sar(v: U, bits: u32) -> U {
-        v.pairs(U::splat(bits), |a, b| unsafe { _mm512_srav_epi32(a, b) })
     }
     #[inline(always)]
     fn extend(v: U) -> W {

@@ -154,6 +154,7 @@ macro_rules! convert {
 }
 
 impl Simd for Portable {
+    const ISA: super::Isa = super::Isa::Portable;
     type F = F;
     type D = D;
     type U = U;
@@ -190,10 +191,6 @@ impl Simd for Portable {
     #[inline(always)]
     fn signed(v: U) -> F {
         convert!(F(0.0), v, |v| v as i32 as f32)
-    }
-    #[inline(always)]
-    fn sar(v: U, bits: u32) -> U {
-        v.each(|v| ((v as i32) >> bits) as u32)
     }
     #[inline(always)]
     fn extend(v: U) -> W {

@@ -3,7 +3,7 @@
 //! A kernel is written once, generic over [`Simd`], and inlined into an entry point per instruction set
 //! (`dispatch!`). Every operation is exactly rounded, so all sets give the same bits.
 
-use super::LANES;
+use super::{Isa, LANES};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
 
 /// 16 floating-point numbers.
@@ -89,6 +89,8 @@ pub trait Words:
 
 /// An instruction set: its vectors, and how they turn into each other.
 pub trait Simd: Copy + Send + Sync + 'static {
+    /// Its name, for kernels that call others.
+    const ISA: Isa;
     /// 16 `f32`.
     type F: Vector<Scalar = f32>;
     /// 16 `f64`.
@@ -114,8 +116,6 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn unsigned(v: Self::U) -> Self::F;
     /// Value of signed integers.
     fn signed(v: Self::U) -> Self::F;
-    /// Shift to the right, the sign coming in.
-    fn sar(v: Self::U, bits: u32) -> Self::U;
     /// `u32` to `u64`.
     fn extend(v: Self::U) -> Self::W;
     /// Low halves.

@@ -9,6 +9,7 @@ use crate::random::normal::Stream;
 use crate::random::philox::Blocks;
 use crate::real::Real;
 use crate::simd::{LANES, Simd, Vector, dispatch, prefetch};
+use std::ops::Range;
 
 /// What the leave-one-out correction needs, mode by mode.
 #[derive(Clone, Debug, Default)]
@@ -47,7 +48,7 @@ pub struct Arrays<'a, T> {
 const TOGETHER: usize = 2;
 
 /// What the pass over the dimensions says of a panel.
-#[derive(Clone, Default)]
+#[derive(Default)]
 struct Sums {
     forward: [f64; LANES],
     squares: [[f64; LANES]; MAX_MODES],
@@ -57,12 +58,10 @@ struct Sums {
 }
 
 /// The noise of a panel in [`QUADS`] groups of four dimensions, no vector of which lies across two cache lines.
-#[derive(Clone)]
 #[repr(align(64))]
 struct Noise<T>([[T; LANES]; 4 * QUADS]);
 
 /// Where the kernels put what they need for a moment.
-#[derive(Clone)]
 pub struct Workbench<T> {
     blocks: Blocks,
     noise: Noise<T>,
@@ -102,13 +101,14 @@ fn move_panel<S: Simd, T: Real, const K: usize, const OWN: bool>(
     let lengths = [from.offsets.len(), from.means.len(), to.means.len()];
     assert!(lengths.iter().all(|&l| l >= n * stride) && stride >= dim, "means shorter than their dimension");
     let r = kept_of::<S, T>(panel, n, arrays.kept);
-    let stream = Stream::<S>::new(&step.key, ids);
-    let scale = T::splat::<S>(T::from_f64(step.noise_scale));
     let at = Place { n, dim, stride, starts: &starts, r: &r, x: arrays.x.as_mut_ptr() };
     for group in (0..stride / 4).step_by(QUADS) {
         let end = (group + QUADS).min(stride / 4);
-        let lines = stream.lines(blocks, (4 / T::NORMALS_PER_BLOCK * group) as u32);
-        T::fill::<S>(&stream, lines, end - group, scale, noise);
+        if K > 0 {
+            fill_noise::<S, T>(step, ids, group..end, blocks, noise);
+        } else {
+            make_noise::<T>(S::ISA, step, ids, group..end, blocks, noise);
+        }
         let mut part = Part::<S, T>::new();
         let whole = end.min(dim / 4);
         for quad in group..whole {
@@ -143,6 +143,28 @@ fn move_panel<S: Simd, T: Real, const K: usize, const OWN: bool>(
             }
         }
     }
+}
+
+/// The noise of a panel in some groups of four dimensions.
+#[inline(always)]
+fn fill_noise<S: Simd, T: Real>(
+    step: &Step<'_, T>,
+    ids: &[u64; LANES],
+    quads: Range<usize>,
+    blocks: &mut Blocks,
+    noise: &mut [[T; LANES]],
+) {
+    let stream = Stream::<S>::new(&step.key, ids);
+    let lines = stream.lines(blocks, (4 / T::NORMALS_PER_BLOCK * quads.start) as u32);
+    T::fill::<S>(&stream, lines, quads.len(), T::splat::<S>(T::from_f64(step.noise_scale)), noise);
+}
+
+dispatch! {
+    /// The same as a function of its own, compiled once per instruction set and precision, where 4 % more time do not matter as much as the
+    /// time to compile it into one more kernel.
+    fn make_noise{T: Real}{T}(
+        step: &Step<'_, T>, ids: &[u64; LANES], quads: Range<usize>, blocks: &mut Blocks, noise: &mut [[T; LANES]],
+    ) = fill_noise
 }
 
 /// Adds to a sum, or begins it.
