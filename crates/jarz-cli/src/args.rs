@@ -150,6 +150,12 @@ pub struct EvaluateArgs {
     /// Moves at each step of the annealing
     #[arg(long, value_name = "M", default_value_t = 2)]
     pub moves: u32,
+    /// Friction of moves with momentum, 1 for example; without, the moves are MALA
+    #[arg(long, value_name = "F")]
+    pub friction: Option<f64>,
+    /// Acceptance that the length of the moves is adapted to [default: 0.65, with momentum 0.9]
+    #[arg(long, value_name = "A")]
+    pub acceptance: Option<f64>,
     /// To what fraction one step of the annealing may bring the ESS; closer to 1 takes longer
     #[arg(long, value_name = "C", default_value_t = 0.9)]
     pub step_ess: f64,

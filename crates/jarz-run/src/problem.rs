@@ -292,9 +292,11 @@ fn setup<T: Real, E: Energy<T>>(
             kind: match kernel.kind {
                 KernelName::Ula => KernelKind::Ula,
                 KernelName::Mala => KernelKind::Mala,
+                KernelName::Ghmc => KernelKind::Ghmc,
             },
             clip,
             steps: kernel.steps,
+            friction: kernel.friction.unwrap_or(Kernel::default().friction),
         },
         step_size: match (&kernel.adapt, &kernel.schedule) {
             (Some(a), _) => StepSize::Adaptive {

@@ -4,6 +4,12 @@
 //! density is `b(x, y) ~ exp(-|y - x + h c(x)|^2 / 4h)`, and the weights need
 //! `-log b(x, y) - |y - x|^2 / 4h = (y - x).c(x) / 2 + h |c(x)|^2 / 4`: the part of the paper's `alpha_k(x, y)` beyond
 //! the energy. Because the clipped drift is the one in `b`, weights stay exact with clipping.
+//!
+//! With momentum (Horowitz, Phys. Lett. B 268, 1991) the state of a walker is `(x, v)`, with density `exp(-U(x) - |v|^2 / 2)`, so that weights are those of
+//! MALA, `U_k(x) - U_{k+1}(x)` where the walker stands. A step first renews the velocity in part, `v <- a v + sqrt(1 - a^2) xi`, then makes one leapfrog step of
+//! length `e = sqrt(2h)`: `y = x + e v - e^2 c(x) / 2`, which is the step above with `v` for `xi`, and `v' = (y - x) / e - e c(y) / 2`. The change of
+//! `U + |v|^2 / 2` is what MALA has in its Metropolis test. Who is refused stays, with the velocity reversed. A leapfrog step with any force
+//! that depends on the position alone is reversible and keeps volumes, so a clipped drift is exact here too.
 
 use crate::real::{Real, sum_lanes, sum_pairs};
 use crate::simd::{LANES, multiversion};
@@ -16,6 +22,9 @@ pub enum KernelKind {
     Ula,
     /// Metropolis-adjusted Langevin: walkers are reweighted where they stand, then moved by a kernel that leaves the new density invariant.
     Mala,
+    /// Langevin with momentum (generalised Hamiltonian Monte Carlo with one leapfrog step): like MALA, but what is noise there is a velocity that
+    /// walkers keep from step to step and only partly forget.
+    Ghmc,
 }
 
 /// A limit on the drift.
@@ -30,17 +39,20 @@ pub enum Clip {
 /// A kernel: kind, drift limit, and steps per parameter step.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Kernel {
-    /// ULA or MALA.
+    /// ULA, MALA, or MALA with momentum.
     pub kind: KernelKind,
     /// Limit on the drift.
     pub clip: Option<Clip>,
     /// Steps per parameter step.
     pub steps: u32,
+    /// With momentum: how fast velocities are forgotten, `a = exp(-friction e)` per step of length `e = sqrt(2h)`. One means over the width of a
+    /// unit Gaussian; without bound, the kernel is MALA.
+    pub friction: f64,
 }
 
 impl Default for Kernel {
     fn default() -> Self {
-        Kernel { kind: KernelKind::Ula, clip: None, steps: 1 }
+        Kernel { kind: KernelKind::Ula, clip: None, steps: 1, friction: 1.0 }
     }
 }
 
@@ -52,6 +64,10 @@ impl Kernel {
     /// Metropolis-adjusted Langevin, one step per parameter step.
     pub fn mala() -> Self {
         Kernel { kind: KernelKind::Mala, ..Kernel::default() }
+    }
+    /// Metropolis-adjusted Langevin with momentum, one step per parameter step.
+    pub fn ghmc(friction: f64) -> Self {
+        Kernel { kind: KernelKind::Ghmc, friction, ..Kernel::default() }
     }
     /// With a drift limit.
     pub fn with_clip(self, clip: Option<Clip>) -> Self {
@@ -105,6 +121,33 @@ pub(crate) fn reverse<T: Real>(
     let (norm, component) = limits(clip);
     let (h, component) = (T::from_f64(h), T::from_f64(component));
     reverse_rows(crate::simd::Isa::best(), displacement, gradient, dim, h, norm, component, backward);
+}
+
+/// Renews velocities in part: noise rows become `a v + sqrt(1 - a^2) noise`, with `a = exp(-friction sqrt(2h))`.
+pub(crate) fn renew<T: Real>(velocity: &[T], noise: &mut [T], dim: usize, h: f64, friction: f64) {
+    let keep = (-friction * (2.0 * h).sqrt()).exp();
+    let fresh = (1.0 - keep * keep).max(0.0).sqrt();
+    renew_rows(crate::simd::Isa::best(), velocity, noise, dim, T::from_f64(keep), T::from_f64(fresh));
+}
+
+/// The velocity of a walker after a step: `displacement / e - e c' / 2` with the drift `c'` where it is taken, `-velocity` where it is refused.
+pub(crate) fn velocity_after<T: Real>(
+    out: &mut [T],
+    before: &[T],
+    displacement: &[T],
+    gradient: &[T],
+    taken: bool,
+    h: f64,
+    clip: Option<Clip>,
+) {
+    if !taken {
+        out.iter_mut().zip(before).for_each(|(v, before)| *v = -*before);
+        return;
+    }
+    let ((norm, component), e) = (limits(clip), (2.0 * h).sqrt());
+    let (inverse, half) = (T::from_f64(1.0 / e), T::from_f64(-0.5 * e));
+    let isa = crate::simd::Isa::best();
+    arrive_row(isa, out, displacement, gradient, inverse, half, norm, T::from_f64(component));
 }
 
 /// Factor that brings a gradient back to the norm limit.
@@ -174,12 +217,31 @@ multiversion! {
     }
 }
 
+multiversion! {
+    fn renew_rows[T: Real](velocity: &[T], noise: &mut [T], dim: usize, keep: T, fresh: T) {
+        for (v, noise) in velocity.chunks_exact(dim).zip(noise.chunks_exact_mut(T::noise_stride(dim))) {
+            for (v, n) in v.iter().zip(noise) {
+                *n = keep.mul_add(*v, fresh * *n);
+            }
+        }
+    }
+}
+
+multiversion! {
+    fn arrive_row[T: Real](out: &mut [T], displacement: &[T], gradient: &[T], inverse: T, half: T, norm: f64, component: T) {
+        let factor = norm_factor(gradient, norm);
+        for ((v, step), g) in out.iter_mut().zip(displacement).zip(gradient) {
+            *v = half.mul_add(clamp(*g * factor, component), inverse * *step);
+        }
+    }
+}
+
 /// The time step `h` of the kernel.
 #[derive(Clone, Debug, PartialEq)]
 pub enum StepSize {
     /// Given for every iteration.
     Scheduled(crate::schedule::Schedule),
-    /// Steered towards a target acceptance (real for MALA, would-be for ULA): `log h` moves by
+    /// Steered towards a target acceptance (would-be for ULA): `log h` moves by
     /// `gain (acceptance - target)` after every iteration.
     Adaptive {
         /// Where to start.

@@ -7,7 +7,7 @@ use crate::names::Name;
 use crate::names::Noise;
 use jarz::{Setup, Training};
 use jarz_net::NetEnergy;
-use jarz_run::config::{AlgorithmKind, ModelConfig, Precision, SelfInteractionKind};
+use jarz_run::config::{AlgorithmKind, KernelName, ModelConfig, Precision, SelfInteractionKind};
 use jarz_run::{Config, Engine, RunError};
 
 /// Trains on a device.
@@ -71,6 +71,9 @@ impl Engine for DeviceEngine {
         }
         if config.precision == Precision::F64 {
             return refuse("precision", "f64", "say precision = \"f32\" (or --set precision=f32)");
+        }
+        if config.kernel.kind == KernelName::Ghmc {
+            return refuse("kernel.kind", "ghmc", "take \"mala\"");
         }
         if config.algorithm.kind == AlgorithmKind::JarzynskiContinuous {
             return refuse("algorithm.kind", "jarzynski-continuous", "take \"jarzynski\"");

@@ -46,7 +46,8 @@ impl Mover<'_> {
     pub fn step(&self, block: Block, ids: WalkerIds<'_>) -> Moved {
         match self.kernel.kind {
             KernelKind::Ula => self.ula(block, ids),
-            KernelKind::Mala => self.mala(block, ids),
+            // Momentum is refused when a run is set up.
+            KernelKind::Mala | KernelKind::Ghmc => self.mala(block, ids),
         }
     }
 

@@ -24,6 +24,8 @@ pub fn evaluate(args: EvaluateArgs, ui: &Ui) -> Result<(), CliError> {
     let annealing = Settings {
         walkers: args.walkers,
         moves: args.moves,
+        friction: args.friction,
+        acceptance: args.acceptance.unwrap_or(if args.friction.is_some() { 0.9 } else { 0.65 }),
         step_ess: args.step_ess,
         seed: args.seed,
         threads: args.threads,

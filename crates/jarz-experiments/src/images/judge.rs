@@ -55,6 +55,8 @@ pub(super) fn judge(
         walkers: spec.walkers,
         step_ess: spec.step_ess,
         moves: spec.moves,
+        friction: spec.friction,
+        acceptance: spec.acceptance,
         seed,
         ..Settings::default()
     };

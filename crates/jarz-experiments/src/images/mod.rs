@@ -12,6 +12,7 @@ use crate::folder::run_folder;
 use crate::plan::Plan;
 use crate::report::Finished;
 use crate::table::Table;
+use jarz::annealing::Settings;
 use jarz_data::{Images, Part, Preparation};
 use jarz_net::{Classifier, Training};
 use jarz_run::config::ImagesConfig;
@@ -34,8 +35,13 @@ pub struct ImagesSpec {
     pub walkers: usize,
     /// To what the ESS may fall on one rung of the annealing.
     pub step_ess: f64,
-    /// MALA moves on each rung.
+    /// Moves on each rung.
     pub moves: u32,
+    /// Friction of moves with momentum; MALA without.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub friction: Option<f64>,
+    /// Acceptance that the moves' step is adapted to.
+    pub acceptance: f64,
     /// Cross-entropy in nats per dimension that weighted runs are asked to reach on the training images.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cross_entropy_below: Option<f64>,
@@ -49,6 +55,8 @@ impl Default for ImagesSpec {
             walkers: 1024,
             step_ess: 0.9,
             moves: 2,
+            friction: None,
+            acceptance: Settings::default().acceptance,
             cross_entropy_below: None,
         }
     }

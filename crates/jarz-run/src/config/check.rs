@@ -1,6 +1,6 @@
 //! Reading a configuration, changing single keys, and checking what can be checked before the data is read.
 
-use super::{Config, ConfigError, DataConfig, ModelConfig, TriggerName};
+use super::{Config, ConfigError, DataConfig, KernelName, ModelConfig, TriggerName};
 use std::path::Path;
 
 fn bad(key: &'static str, value: impl ToString, reason: impl Into<String>) -> ConfigError {
@@ -176,6 +176,7 @@ impl Config {
             return Err(bad("kernel.clip_norm", norm, "give either clip_norm or clip_component"));
         }
         for (key, value) in [
+            ("kernel.friction", kernel.friction),
             ("kernel.clip_norm", kernel.clip_norm),
             ("kernel.clip_component", kernel.clip_component),
             ("optimizer.clip_norm", optimizer.clip_norm),
@@ -184,6 +185,13 @@ impl Config {
             ("optimizer.epsilon", optimizer.epsilon),
         ] {
             value.map_or(Ok(()), |v| positive(key, v))?;
+        }
+        if let Some(friction) = kernel.friction.filter(|_| kernel.kind != KernelName::Ghmc) {
+            return Err(bad(
+                "kernel.friction",
+                friction,
+                "is for walkers with momentum: kernel.kind = \"ghmc\"",
+            ));
         }
         if let Some(adapt) = &kernel.adapt {
             if kernel.schedule.is_some() {

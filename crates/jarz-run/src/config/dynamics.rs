@@ -7,12 +7,15 @@ use std::collections::BTreeMap;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct KernelConfig {
-    /// ULA or MALA.
+    /// ULA, MALA, or MALA with momentum (GHMC).
     pub kind: KernelName,
     /// Time step `h` at the start.
     pub step_size: f64,
     /// Kernel steps per parameter step (for CD: steps between restarts).
     pub steps: u32,
+    /// Friction of a kernel with momentum: walkers forget their velocity over some `1 / friction` of a unit width; 1 if not given.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub friction: Option<f64>,
     /// Longest drift, if limited.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f64>,
@@ -33,6 +36,7 @@ impl Default for KernelConfig {
             kind: KernelName::Ula,
             step_size: 0.1,
             steps: 1,
+            friction: None,
             clip_norm: None,
             clip_component: None,
             adapt: None,
@@ -49,6 +53,7 @@ pub enum KernelName {
     #[default]
     Ula,
     Mala,
+    Ghmc,
 }
 
 /// Adaptation of the time step.

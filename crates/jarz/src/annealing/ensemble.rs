@@ -27,6 +27,8 @@ pub(super) struct Ensemble<'a, T: Real, E: Energy<T>> {
     /// Energies and gradients are the model's.
     walkers: Walkers<T>,
     base_energies: Vec<f64>,
+    /// With momentum; empty without.
+    velocities: Vec<T>,
     moves: u64,
     random: Random,
     draws: Draws,
@@ -53,6 +55,7 @@ impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
             settings,
             walkers,
             base_energies: vec![0.0; n],
+            velocities: vec![T::ZERO; if settings.friction.is_some() { n * dim } else { 0 }],
             moves: 0,
             random,
             draws: Draws::default(),
@@ -63,6 +66,13 @@ impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
             s.fit(block.u.len(), dim);
             energy.energy_and_gradient(block.x, block.u, block.g, &mut s.energy);
             base.energy_and_gradient(block.x, block.b, &mut s.drift);
+            if !block.v.is_empty() {
+                let ids = WalkerIds::From(block.first);
+                random.normal_rows(0, Purpose::AnnealMomentum, ids, dim, &mut s.noise);
+            }
+            for (v, noise) in block.v.chunks_exact_mut(dim).zip(s.noise.chunks_exact(T::noise_stride(dim))) {
+                v.copy_from_slice(&noise[..dim]);
+            }
             let bad = block.u.iter().zip(&*block.b).position(|(u, b)| !(u - b).is_finite());
             tally.bad = tally.bad.or(bad.map(|i| block.first + i as u64));
         });
@@ -139,6 +149,8 @@ impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
         w.descend(0..n, ancestors, caches);
         if caches {
             descend(&mut self.base_energies, 1, 0..n, ancestors);
+            let width = self.velocities.len() / n;
+            descend(&mut self.velocities, width, 0..n, ancestors);
         }
         w.log_z = w.log_z.map(|z| z + WeightSums::of(&w.log_weights).log_mean());
         w.log_weights.fill(0.0);
@@ -158,6 +170,7 @@ impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
                 number: self.moves,
                 t,
                 h,
+                friction: self.settings.friction,
                 #[cfg(test)]
                 faults: self.settings.faults,
             };
@@ -185,16 +198,20 @@ impl<'a, T: Real, E: Energy<T>> Ensemble<'a, T, E> {
         let w = &mut self.walkers;
         let (x, g) = (Pieces::new(&mut w.positions, rows * dim), Pieces::new(&mut w.gradients, rows * dim));
         let (u, b) = (Pieces::new(&mut w.energies, rows), Pieces::new(&mut self.base_energies, rows));
+        let moves = !self.velocities.is_empty();
+        let v = Pieces::new(&mut self.velocities, if moves { rows * dim } else { 0 });
         let all = Pieces::new(&mut tallies, 1);
         self.workers.run(all.count(), |c, scratch| {
             // SAFETY: every piece is taken once, by the task of its number.
-            let (x, g, u, b) = unsafe { (x.take(c), g.take(c), u.take(c), b.take(c)) };
+            let (x, g, u, b, v) = unsafe { (x.take(c), g.take(c), u.take(c), b.take(c), v.take(c)) };
             let Some(tally) = unsafe { all.take(c) }.first_mut() else { return };
             let blocks = x.chunks_mut(size * dim).zip(g.chunks_mut(size * dim));
             let energies = u.chunks_mut(size).zip(b.chunks_mut(size));
             for (k, ((x, g), (u, b))) in blocks.zip(energies).enumerate() {
                 let first = (c * rows + k * size) as u64;
-                work(Block { first, x, g, u, b }, tally, scratch);
+                let at = k * size * dim;
+                let v = if moves { &mut v[at..at + x.len()] } else { &mut [] };
+                work(Block { first, x, v, g, u, b }, tally, scratch);
             }
         });
         tallies.iter().fold(Tally::default(), |sum, tally| Tally {

@@ -1,8 +1,8 @@
-//! One MALA move of a block of walkers.
+//! One MALA move of a block of walkers, with or without momentum.
 
 use super::BaseMeasure;
 use crate::energy::Energy;
-use crate::kernel::{propose, reverse};
+use crate::kernel::{propose, renew, reverse, velocity_after};
 use crate::random::{Purpose, Random};
 use crate::real::{Real, WalkerIds};
 
@@ -54,10 +54,11 @@ pub(super) struct Tally {
     pub bad: Option<u64>,
 }
 
-/// A block of walkers: positions, the model's gradients and energies, the base's energies.
+/// A block of walkers: positions, velocities (with momentum), the model's gradients and energies, the base's energies.
 pub(super) struct Block<'a, T> {
     pub first: u64,
     pub x: &'a mut [T],
+    pub v: &'a mut [T],
     pub g: &'a mut [T],
     pub u: &'a mut [f64],
     pub b: &'a mut [f64],
@@ -71,6 +72,7 @@ pub(super) struct Move<'a, T, E> {
     pub number: u64,
     pub t: f64,
     pub h: f64,
+    pub friction: Option<f64>,
     #[cfg(test)]
     pub faults: Faults,
 }
@@ -82,6 +84,9 @@ impl<T: Real, E: Energy<T>> Move<'_, T, E> {
         s.fit(n, dim);
         let ids = WalkerIds::From(block.first);
         self.random.normal_rows(self.number, Purpose::AnnealNoise, ids, dim, &mut s.noise);
+        if let Some(friction) = self.friction {
+            renew(block.v, &mut s.noise, dim, h, friction);
+        }
         self.base.energy_and_gradient(block.x, &mut s.b_y, &mut s.drift);
         self.mix(block.g, &mut s.drift);
         s.y.copy_from_slice(block.x);
@@ -101,8 +106,21 @@ impl<T: Real, E: Energy<T>> Move<'_, T, E> {
             let taken = self.random.uniform(self.number, id, Purpose::AnnealAccept).ln() < log_ratio;
             #[cfg(test)]
             let taken = taken || self.faults.always_accept;
+            let row = i * dim..(i + 1) * dim;
+            if self.friction.is_some() {
+                let at = i * T::noise_stride(dim);
+                let (before, made) = (&s.noise[at..at + dim], &s.displacement[row.clone()]);
+                velocity_after(
+                    &mut block.v[row.clone()],
+                    before,
+                    made,
+                    &s.drift[row.clone()],
+                    taken,
+                    h,
+                    None,
+                );
+            }
             if taken {
-                let row = i * dim..(i + 1) * dim;
                 block.x[row.clone()].copy_from_slice(&s.y[row.clone()]);
                 block.g[row.clone()].copy_from_slice(&s.g_y[row]);
                 (block.u[i], block.b[i]) = (s.u_y[i], s.b_y[i]);

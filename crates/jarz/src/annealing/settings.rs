@@ -15,10 +15,12 @@ pub struct Settings {
     pub min_step: f64,
     /// Longest step of `t`.
     pub max_step: f64,
-    /// MALA moves at each `t`.
+    /// Moves at each `t`.
     pub moves: u32,
     /// Acceptance aimed at.
     pub acceptance: f64,
+    /// Friction of moves with momentum (see [`crate::Kernel::friction`]); MALA without.
+    pub friction: Option<f64>,
     /// Resample when the ESS is below this fraction.
     pub threshold: f64,
     /// How ancestors are drawn.
@@ -43,6 +45,7 @@ impl Default for Settings {
             max_step: 1.0,
             moves: 1,
             acceptance: 0.65,
+            friction: None,
             threshold: 0.5,
             scheme: Scheme::Systematic,
             ladder: None,
@@ -74,6 +77,11 @@ impl Settings {
             if !(value > 0.0 && value < 1.0) {
                 return refuse(format!("the {name} must be between 0 and 1, not {value}"));
             }
+        }
+        if let Some(friction) = self.friction
+            && !(friction > 0.0 && friction.is_finite())
+        {
+            return refuse(format!("the friction must be a positive number, not {friction}"));
         }
         if !(0.0..=1.0).contains(&self.threshold) {
             return refuse(format!("the resampling threshold must be from 0 to 1, not {}", self.threshold));

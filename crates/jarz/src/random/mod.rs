@@ -45,6 +45,8 @@ pub enum Purpose {
     Witnesses = 12,
     /// Disturbances of walkers between iterations.
     Disturb = 13,
+    /// Velocities of the initial walkers.
+    Momentum = 14,
     /// Data with rounded values: the uniform that spreads them.
     Dequantise = 20,
     /// Gaussian noise on data.
@@ -59,6 +61,8 @@ pub enum Purpose {
     AnnealResample = 32,
     /// Samples of the base measure that an annealing starts from.
     AnnealStart = 33,
+    /// Velocities that an annealing starts with.
+    AnnealMomentum = 34,
     /// Free for the user's own code.
     User = 255,
 }

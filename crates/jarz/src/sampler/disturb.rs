@@ -2,6 +2,7 @@
 
 use super::Sampler;
 use crate::energy::Energy;
+use crate::kernel::KernelKind;
 use crate::random::Random;
 use crate::real::Real;
 
@@ -19,6 +20,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
     /// walkers as the kernel left them. An energy that is not finite shows in the next advance.
     pub(crate) fn disturb(&mut self, by: &dyn Disturbance<T>, energy: &E, iteration: u64) {
         let (random, dim, kept) = (self.random, self.walkers.dim, self.kept());
+        let momentum = self.kernel.kind == KernelKind::Ghmc;
         self.each_chunk(|fused, chunk, scratch| {
             for i in 0..chunk.u.len() {
                 let (x, id) = (&mut chunk.x[i * dim..(i + 1) * dim], (chunk.first + i) as u64);
@@ -29,7 +31,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
                 let (u, g) = (&mut chunk.u[i..i + 1], &mut chunk.g[i * kept..(i + 1) * kept]);
                 match fused {
                     Some(fused) => (fused.evaluate)(energy, x, u, g, &mut scratch.energy),
-                    None if g.is_empty() => energy.energy(x, u, &mut scratch.energy),
+                    None if g.is_empty() || momentum => energy.energy(x, u, &mut scratch.energy),
                     None => energy.energy_and_gradient(x, u, g, &mut scratch.energy),
                 }
             }

@@ -6,7 +6,7 @@
 //! compared with [`LIMIT`]. Clips are mild and go with short steps: a tight clip over a long time makes the weights so heavy-tailed
 //! that their variance is infinite, and no standard error means anything.
 //!
-//! False-alarm rate: a standard normal exceeds 5.5 with probability 3.8e-8; for the some 1700 comparisons made here
+//! False-alarm rate: a standard normal exceeds 5.5 with probability 3.8e-8; for the some 2000 comparisons made here
 //! that is below 1e-4 in all. The mutations must exceed the same limit.
 
 use super::*;
@@ -156,6 +156,20 @@ fn setups() -> Vec<Setup> {
         all.push(Setup { kernel, h: 0.1, batch: None, scheme: Some(Scheme::Systematic), faults: RIGHT });
         all.push(Setup { kernel, h: 0.1, batch: Some(9), scheme: Some(Scheme::Residual), faults: RIGHT });
     }
+    for (kernel, h) in
+        [(Kernel::ghmc(1.0), 0.1), (Kernel::ghmc(0.2), 0.35), (Kernel::ghmc(0.2).with_steps(3), 0.02)]
+    {
+        for clip in [None, Some(Clip::Norm(2.0))] {
+            for (batch, scheme) in [
+                (None, None),
+                (None, Some(Scheme::Systematic)),
+                (Some(9), None),
+                (Some(9), Some(Scheme::Multinomial)),
+            ] {
+                all.push(Setup { kernel: kernel.with_clip(clip), h, batch, scheme, faults: RIGHT });
+            }
+        }
+    }
     all
 }
 
@@ -225,12 +239,14 @@ fn mutation_noise_off_by_five_percent_is_noticed() {
 fn mutation_caches_left_behind_on_resampling_is_noticed() {
     mutation_is_noticed(Faults { stale_caches: true, ..RIGHT }, Kernel::ula());
     mutation_is_noticed(Faults { stale_caches: true, ..RIGHT }, Kernel::mala());
+    mutation_is_noticed(Faults { stale_caches: true, ..RIGHT }, Kernel::ghmc(1.0));
 }
 
 #[test]
 fn mutation_swapped_alphas_is_noticed() {
     mutation_is_noticed(Faults { swapped_alphas: true, ..RIGHT }, Kernel::ula());
     mutation_is_noticed(Faults { swapped_alphas: true, ..RIGHT }, Kernel::mala());
+    mutation_is_noticed(Faults { swapped_alphas: true, ..RIGHT }, Kernel::ghmc(1.0));
 }
 
 /// Clipping the drift of the walker, not that of its transition density: a small mistake where clipping is rare, so it takes more
@@ -241,4 +257,63 @@ fn mutation_clip_missing_from_the_density_is_noticed() {
         let faults = Faults { unclipped_density: true, ..RIGHT };
         mutation_is_noticed_by(16_000, faults, Kernel::ula().with_clip(Some(clip)));
     }
+}
+
+/// Walkers with momentum that begin as exact samples of a fixed mixture, with velocities, stay that: positions, velocities and what they have to do with each other after
+/// steps so long that many are refused. Returns the deviations of all means up to the second order, in standard errors.
+fn stationary(kernel: Kernel, h: f64, faults: Faults) -> (Vec<f64>, f64) {
+    let n = 200_000u64;
+    let model = MixturePath.at(1.0);
+    let mut x = vec![0.0; 2 * n as usize];
+    model.sample(0..n, n, Stratification::Independent, &Random::new(77), &mut x);
+    let mut sampler =
+        Sampler::new(Walkers::new(2, x, None), &model, kernel, Scheme::Systematic, None, 78, 0).unwrap();
+    sampler.faults = faults;
+    sampler.begin(&model).unwrap();
+    let mut accepted = 0.0;
+    for iteration in 0..40 {
+        let advance = Advance { iteration, h, weighting: Weighting::Equal, correction: None, restart: None };
+        accepted += sampler.advance(&model, &model, advance).unwrap().acceptance / 40.0;
+    }
+    let (w, truth) = (sampler.walkers(), MixturePath.truth());
+    let truth = [&truth[..], &[0.0, 0.0, 1.0, 0.0, 1.0, 0.0, 0.0, 0.0, 0.0]].concat();
+    let rows: Vec<[f64; 14]> = (w.positions().chunks(2).zip(w.gradients.chunks(2)))
+        .map(|(x, v)| {
+            let [a, b, p, q] = [x[0], x[1], v[0], v[1]];
+            [a, b, a * a, a * b, b * b, p, q, p * p, p * q, q * q, a * p, a * q, b * p, b * q]
+        })
+        .collect();
+    let scores = (0..14).map(|j| {
+        let mean = rows.iter().map(|r| r[j]).sum::<f64>() / n as f64;
+        let variance = rows.iter().map(|r| (r[j] - mean).powi(2)).sum::<f64>() / n as f64;
+        (mean - truth[j]) / (variance / n as f64).sqrt()
+    });
+    (scores.collect(), accepted)
+}
+
+#[test]
+fn momentum_leaves_positions_and_velocities_as_they_are() {
+    for (friction, h, clip) in
+        [(0.1, 0.6, None), (1.0, 0.6, None), (0.1, 0.3, Some(Clip::Norm(1.0))), (1e9, 0.6, None)]
+    {
+        let (scores, accepted) = stationary(Kernel::ghmc(friction).with_clip(clip), h, RIGHT);
+        assert!((0.3..0.97).contains(&accepted), "acceptance {accepted}");
+        assert!(worst(&scores) < LIMIT, "friction {friction}, h {h}, {clip:?}: {scores:.1?}");
+    }
+}
+
+#[test]
+fn mutation_velocity_of_the_refused_not_reversed_is_noticed() {
+    let (scores, _) = stationary(Kernel::ghmc(0.1), 0.6, Faults { unreversed: true, ..RIGHT });
+    assert!(worst(&scores) > LIMIT, "{scores:.1?}");
+}
+
+/// Without memory of velocities, the kernel is MALA: the same walkers from the same random numbers.
+#[test]
+fn momentum_with_endless_friction_is_mala() {
+    let run = |kernel| {
+        let setup = Setup { kernel, h: 0.3, batch: Some(9), scheme: Some(Scheme::Systematic), faults: RIGHT };
+        (0..20).map(|seed| estimate(&MixturePath, &setup, 32, seed).0).collect::<Vec<_>>()
+    };
+    assert_eq!(run(Kernel::ghmc(1e9)), run(Kernel::mala()));
 }

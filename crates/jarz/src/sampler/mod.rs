@@ -127,12 +127,19 @@ pub(crate) struct Faults {
     pub swapped_alphas: bool,
     /// The density of the step made is taken to be that of the drift without clipping.
     pub unclipped_density: bool,
+    /// Refused walkers keep their velocity.
+    pub unreversed: bool,
 }
 
 #[cfg(test)]
 impl Faults {
-    pub(crate) const NONE: Faults =
-        Faults { noise: 1.0, stale_caches: false, swapped_alphas: false, unclipped_density: false };
+    pub(crate) const NONE: Faults = Faults {
+        noise: 1.0,
+        stale_caches: false,
+        swapped_alphas: false,
+        unclipped_density: false,
+        unreversed: false,
+    };
 }
 
 impl<T: Real, E: Energy<T>> Sampler<T, E> {
@@ -219,13 +226,16 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         self
     }
 
-    /// Numbers kept per walker from step to step: what a fused step wants, or the gradient, which ULA on the full
-    /// ensemble reuses.
+    /// Numbers kept per walker from step to step: what a fused step wants, the gradient, which ULA on the full
+    /// ensemble reuses, or the velocity.
     fn kept(&self) -> usize {
         match &self.fused {
             Some(fused) => fused.kept,
-            None if self.kernel.kind == KernelKind::Ula && self.batch.is_none() => self.walkers.dim,
-            None => 0,
+            None => match self.kernel.kind {
+                KernelKind::Ula if self.batch.is_none() => self.walkers.dim,
+                KernelKind::Ghmc => self.walkers.dim,
+                KernelKind::Ula | KernelKind::Mala => 0,
+            },
         }
     }
 
@@ -264,10 +274,11 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         self.walkers.log_z.map(|z| z + self.sums.log_mean())
     }
 
-    /// Computes energies, gradients and sums at the present positions.
+    /// Computes energies, gradients and sums at the present positions, and draws velocities where walkers have one.
     pub fn begin(&mut self, energy: &E) -> Result<(), Error> {
         let (mover, layout, dim) = (Mover::idle(self.random, self.kernel), self.layout, self.walkers.dim);
         let kept = self.kept();
+        let momentum = self.kernel.kind == KernelKind::Ghmc;
         self.each_chunk(|fused, chunk, scratch| {
             let mut at = 0;
             while at < chunk.u.len() {
@@ -276,6 +287,10 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
                 let g = &mut chunk.g[at * kept..end * kept];
                 match fused {
                     Some(fused) => (fused.evaluate)(energy, x, u, g, &mut scratch.energy),
+                    None if momentum => {
+                        mover.draw_velocities((chunk.first + at) as u64, dim, g, scratch);
+                        energy.energy(x, u, &mut scratch.energy)
+                    }
                     None if g.is_empty() => energy.energy(x, u, &mut scratch.energy),
                     None => energy.energy_and_gradient(x, u, g, &mut scratch.energy),
                 }

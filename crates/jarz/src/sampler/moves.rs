@@ -5,7 +5,7 @@ use super::Faults;
 use super::{Advance, Chunk, Weighting};
 use crate::data::Dataset;
 use crate::energy::Energy;
-use crate::kernel::{Kernel, KernelKind, propose, reverse};
+use crate::kernel::{Kernel, KernelKind, propose, renew, reverse, velocity_after};
 use crate::random::{Purpose, Random, Subset};
 use crate::real::{Real, WalkerIds};
 use crate::walkers::Walkers;
@@ -32,6 +32,7 @@ pub(crate) struct Scratch<T, W> {
     gathered: Vec<T>,
     gathered_u: Vec<f64>,
     gathered_a: Vec<f64>,
+    gathered_v: Vec<T>,
 }
 
 impl<T: Real, W> Scratch<T, W> {
@@ -76,6 +77,8 @@ struct Moving<'a, T> {
     ids: WalkerIds<'a>,
     x: &'a mut [T],
     g: &'a mut [T],
+    /// Velocities, with momentum.
+    v: &'a mut [T],
     u: &'a mut [f64],
     a: &'a mut [f64],
 }
@@ -138,10 +141,14 @@ impl<T: Real> Mover<'_, T> {
             let (u, a) = (&mut chunk.u[at..end], &mut chunk.a[at..end]);
             self.before_move(from, x, a, scratch);
             let mut spare = std::mem::take(&mut scratch.gradient);
-            let keeps = !chunk.g.is_empty();
-            let g = if keeps { &mut chunk.g[at * dim..end * dim] } else { &mut spare[..(end - at) * dim] };
+            let g = &mut spare[..(end - at) * dim];
+            let kept = if chunk.g.is_empty() { &mut [] } else { &mut chunk.g[at * dim..end * dim] };
+            let (g, v) = match self.kernel.kind {
+                KernelKind::Ula => (kept, &mut [][..]),
+                KernelKind::Mala | KernelKind::Ghmc => (g, kept),
+            };
             let ids = WalkerIds::From((chunk.first + at) as u64);
-            let moving = Moving { ids, x: &mut *x, g, u, a: &mut *a };
+            let moving = Moving { ids, x: &mut *x, g, v, u, a: &mut *a };
             let sums = &mut *chunk.sums;
             let tally = Tally { accepted: &mut sums.accepted, tried: &mut sums.tried, bad: &mut sums.bad };
             let fresh = self.step(to, moving, tally, scratch);
@@ -210,6 +217,8 @@ impl<T: Real> Mover<'_, T> {
         let mut u = std::mem::take(&mut scratch.gathered_u);
         let mut a = std::mem::take(&mut scratch.gathered_a);
         let mut g = std::mem::take(&mut scratch.gradient);
+        let mut v = std::mem::take(&mut scratch.gathered_v);
+        v.clear();
         x.clear();
         u.clear();
         a.clear();
@@ -218,12 +227,16 @@ impl<T: Real> Mover<'_, T> {
             x.extend_from_slice(&chunk.x[i * dim..(i + 1) * dim]);
             u.push(chunk.u[i]);
             a.push(chunk.a[i]);
+            if self.kernel.kind == KernelKind::Ghmc {
+                v.extend_from_slice(&chunk.g[i * dim..(i + 1) * dim]);
+            }
         }
         let g_rows = &mut g[..ids.len() * dim];
         if self.kernel.kind == KernelKind::Ula && self.advance.restart.is_none() {
             from.energy_and_gradient(&x, &mut u, g_rows, &mut scratch.energy);
         }
-        let moving = Moving { ids: WalkerIds::List(ids), x: &mut x, g: g_rows, u: &mut u, a: &mut a };
+        let ids_of = WalkerIds::List(ids);
+        let moving = Moving { ids: ids_of, x: &mut x, g: g_rows, v: &mut v, u: &mut u, a: &mut a };
         let sums = &mut *chunk.sums;
         let tally = Tally { accepted: &mut sums.accepted, tried: &mut sums.tried, bad: &mut sums.bad };
         self.step(to, moving, tally, scratch);
@@ -231,7 +244,11 @@ impl<T: Real> Mover<'_, T> {
             let i = id as usize - chunk.first;
             chunk.x[i * dim..(i + 1) * dim].copy_from_slice(&x[row * dim..(row + 1) * dim]);
             (chunk.u[i], chunk.a[i]) = (u[row], a[row]);
+            if self.kernel.kind == KernelKind::Ghmc {
+                chunk.g[i * dim..(i + 1) * dim].copy_from_slice(&v[row * dim..(row + 1) * dim]);
+            }
         }
+        scratch.gathered_v = v;
         (scratch.gathered, scratch.gathered_u, scratch.gathered_a, scratch.gradient) = (x, u, a, g);
     }
 
@@ -287,6 +304,23 @@ impl<T: Real> Mover<'_, T> {
         }
     }
 
+    /// Velocities of the walkers from `first` on, as of walkers that never moved.
+    pub(super) fn draw_velocities<W>(
+        &self,
+        first: u64,
+        dim: usize,
+        v: &mut [T],
+        scratch: &mut Scratch<T, W>,
+    ) {
+        let (rows, stride) = (v.len() / dim, T::noise_stride(dim));
+        scratch.fit(rows, dim);
+        let noise = &mut scratch.noise[..rows * stride];
+        self.random.normal_rows(0, Purpose::Momentum, WalkerIds::From(first), dim, noise);
+        for (v, noise) in v.chunks_exact_mut(dim).zip(noise.chunks_exact(stride)) {
+            v.copy_from_slice(&noise[..dim]);
+        }
+    }
+
     /// All kernel steps of one block. Says whether the energy's workspace belongs to the final positions.
     fn step<E: Energy<T>>(
         &self,
@@ -304,7 +338,7 @@ impl<T: Real> Mover<'_, T> {
                 self.ula(to, &mut rows, tally, scratch);
                 true
             }
-            KernelKind::Mala => self.mala(to, &mut rows, tally, scratch),
+            KernelKind::Mala | KernelKind::Ghmc => self.mala(to, &mut rows, tally, scratch),
         }
     }
 
@@ -367,7 +401,7 @@ impl<T: Real> Mover<'_, T> {
         }
     }
 
-    /// MALA: reweight where the walker stands, then steps that leave the new density invariant. Says whether the energy's workspace belongs to
+    /// MALA, with or without momentum: reweight where the walker stands, then steps that leave the new density invariant. Says whether the energy's workspace belongs to
     /// the final positions: it does if the model can collect it from those of the two evaluations.
     fn mala<E: Energy<T>>(
         &self,
@@ -395,6 +429,10 @@ impl<T: Real> Mover<'_, T> {
         }
         for s in 0..self.kernel.steps {
             let step = self.fill_noise(s, rows.ids, n, dim, &mut scratch.noise);
+            let momentum = self.kernel.kind == KernelKind::Ghmc;
+            if momentum {
+                renew(rows.v, &mut scratch.noise, dim, h, self.kernel.friction);
+            }
             let (y, g_y) = (&mut scratch.proposal[..n * dim], &mut scratch.proposal_gradient[..n * dim]);
             y.copy_from_slice(rows.x);
             let (displacement, forward) = (&mut scratch.displacement[..n * dim], &mut scratch.forward[..n]);
@@ -408,8 +446,19 @@ impl<T: Real> Mover<'_, T> {
                 // A proposal where the energy is not a number is refused.
                 let log_ratio = if log_ratio.is_nan() { f64::NEG_INFINITY } else { log_ratio };
                 *tally.accepted += log_ratio.exp().min(1.0);
-                if self.random.uniform(step, rows.ids.get(i), Purpose::Accept).ln() < log_ratio {
-                    let row = i * dim..(i + 1) * dim;
+                let taken = self.random.uniform(step, rows.ids.get(i), Purpose::Accept).ln() < log_ratio;
+                let row = i * dim..(i + 1) * dim;
+                if momentum {
+                    let at = i * T::noise_stride(dim);
+                    let (before, made) = (&scratch.noise[at..at + dim], &displacement[row.clone()]);
+                    let v = &mut rows.v[row.clone()];
+                    velocity_after(v, before, made, &g_y[row.clone()], taken, h, clip);
+                    #[cfg(test)]
+                    if self.faults.unreversed && !taken {
+                        v.copy_from_slice(before);
+                    }
+                }
+                if taken {
                     rows.x[row.clone()].copy_from_slice(&y[row.clone()]);
                     rows.g[row.clone()].copy_from_slice(&g_y[row]);
                     rows.u[i] = u_y[i];

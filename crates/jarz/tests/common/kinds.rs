@@ -47,6 +47,8 @@ pub fn kinds<T: Real>() -> Vec<(&'static str, Setup<T, Mixture>)> {
         ("mini-batch", with(|s| (s.batch, s.data_batch) = (Some(700), Some(300)))),
         ("mala", with(|s| s.kernel = Kernel::mala().with_steps(2))),
         ("mala mini-batch", with(|s| (s.kernel, s.batch) = (Kernel::mala(), Some(501)))),
+        ("ghmc", with(|s| s.kernel = Kernel::ghmc(0.5).with_steps(2))),
+        ("ghmc mini-batch", with(|s| (s.kernel, s.batch) = (Kernel::ghmc(1.0), Some(501)))),
         ("clipped", with(|s| s.kernel = Kernel::ula().with_clip(Some(Clip::Norm(1.0))).with_steps(2))),
         ("continuous", with(|s| s.algorithm = Algorithm::JarzynskiContinuous)),
         (
@@ -61,6 +63,10 @@ pub fn kinds<T: Real>() -> Vec<(&'static str, Setup<T, Mixture>)> {
         (
             "witnesses mini-batch",
             with(|s| (s.witnesses, s.batch, s.kernel) = (900, Some(700), Kernel::mala())),
+        ),
+        (
+            "witnesses with momentum",
+            with(|s| (s.witnesses, s.average, s.kernel) = (900, Some(20.0), Kernel::ghmc(1.0))),
         ),
         ("pcd", with(|s| s.algorithm = Algorithm::Pcd)),
         ("cd", with(|s| (s.algorithm, s.kernel) = (Algorithm::Cd, Kernel::ula().with_steps(3)))),
