@@ -12,15 +12,15 @@ pub fn ess_at_rest(h: f64, dim: usize) -> f64 {
     ((1.0 - h) * (2.0 + h) / (2.0 - h)).max(0.0).powf(0.5 * dim as f64)
 }
 
-/// Gradient evaluations per walker and iteration: MALA evaluates where the walker stands under the new parameters and at
+/// Gradient evaluations per walker and iteration: MALA, with momentum or without, evaluates where the walker stands under the new parameters and at
 /// every proposal; ULA on all walkers reuses the gradient of the step before, on a mini-batch it cannot.
 pub fn gradient_evaluations(config: &Config) -> f64 {
     let steps = f64::from(config.kernel.steps);
     let fraction = config.walkers.batch.map(|b| b as f64 / config.walkers.count as f64);
     match (config.kernel.kind, fraction) {
         (KernelName::Ula, None) => steps,
-        (KernelName::Ula, Some(f)) | (KernelName::Mala, Some(f)) => f * (steps + 1.0),
-        (KernelName::Mala, None) => steps + 1.0,
+        (_, Some(f)) => f * (steps + 1.0),
+        (KernelName::Mala | KernelName::Ghmc, None) => steps + 1.0,
     }
 }
 
