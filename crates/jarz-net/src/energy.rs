@@ -1,6 +1,6 @@
 //! A network as an energy: `U(z) = |z|^2 / 2 + f(mean + L z)`, in coordinates in which the base measure is the standard Gaussian.
 
-use crate::architecture::Architecture;
+use crate::architecture::{Architecture, Weights};
 use crate::base::{Base, Maps};
 use crate::error::Error;
 use crate::functions::{add_base, half_squares};
@@ -9,7 +9,9 @@ use crate::network::{self, Network};
 use crate::plan::check_energy;
 use jarz::annealing::{BaseMeasure, GaussianBase};
 use jarz::simd::Isa;
-use jarz::{Coordinates, Energy, Exact, ParamGroup, Purpose, Random, Real, Stratification, WalkerIds};
+use jarz::{
+    Coordinates, Energy, Exact, Matrix, ParamGroup, Purpose, Random, Real, Stratification, WalkerIds,
+};
 use std::ops::Range;
 use std::sync::Arc;
 
@@ -21,6 +23,8 @@ pub struct NetEnergy<T> {
     base: Arc<Base>,
     maps: Arc<Maps<T>>,
     groups: Arc<Vec<ParamGroup>>,
+    /// One for each layer, with the biases as last row.
+    matrices: Arc<Vec<Matrix>>,
     /// The parameters whose vanishing makes the network vanish.
     last: Range<usize>,
     is_base: bool,
@@ -63,9 +67,12 @@ impl<T: Real> NetEnergy<T> {
             return Err(Error::Data(format!("{} parameters for a network that has {needed}", params.len())));
         }
         let groups = Arc::new(architecture.groups()?);
+        let matrix = |w: &Weights| Matrix { rows: w.count() / w.outputs + 1, columns: w.outputs };
+        let matrices = Arc::new(architecture.weights()?.iter().map(matrix).collect());
         let last = architecture.weights()?.last().map_or(0, |w| w.first)..params.len();
         let maps = Arc::new(base.maps());
-        let mut energy = NetEnergy { network, base: Arc::new(base), maps, groups, last, is_base: false };
+        let mut energy =
+            NetEnergy { network, base: Arc::new(base), maps, groups, matrices, last, is_base: false };
         energy.set_params(params);
         Ok(energy)
     }
@@ -110,6 +117,10 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
 
     fn groups(&self) -> Vec<ParamGroup> {
         self.groups.to_vec()
+    }
+
+    fn matrices(&self) -> Vec<Matrix> {
+        self.matrices.to_vec()
     }
 
     fn params(&self) -> &[f64] {

@@ -265,15 +265,19 @@ fn setup<T: Real, E: Energy<T>>(
     let rates: Vec<(String, f64)> = optimizer.rates.iter().map(|(k, v)| (k.clone(), *v)).collect();
     let rates = learning_rates(&energy.groups(), &rates, &optimizer.frozen)
         .map_err(|e| RunError::Impossible(format!("optimizer.rates: {e}")))?;
-    let (beta1, beta2) = (optimizer.beta1.unwrap_or(0.9), optimizer.beta2.unwrap_or(0.999));
+    let natural = optimizer.kind == OptimizerName::Natural;
+    let beta1 = optimizer.beta1.unwrap_or(0.9);
+    let beta2 = optimizer.beta2.unwrap_or(if natural { 0.95 } else { 0.999 });
     let epsilon = optimizer.epsilon.unwrap_or(1e-8);
     let rule = match optimizer.kind {
         OptimizerName::Gradient => Rule::Gradient,
         OptimizerName::Momentum => Rule::Momentum { beta: beta1 },
         OptimizerName::Adam => Rule::Adam { beta1, beta2, epsilon },
         OptimizerName::AdaGrad => Rule::AdaGrad { epsilon },
+        OptimizerName::Natural => Rule::Natural { beta1, beta2, damping: optimizer.damping.unwrap_or(0.01) },
     };
-    let mut opt = Optimizer::new(rule, rates).with_clip(optimizer.clip_norm);
+    let matrices = energy.matrices();
+    let mut opt = Optimizer::new(rule, rates).with_clip(optimizer.clip_norm).with_matrices(matrices);
     if let Some(s) = &optimizer.schedule {
         opt = opt.with_schedule(schedule(s, 1.0, iterations));
     }

@@ -237,3 +237,79 @@ fn clipping_does_not_hide_a_gradient_that_is_not_a_number() {
         );
     }
 }
+
+/// Velocities, renewed and after a step, from their definitions; a few roundings of every term are allowed, and `dim / 16 + 12` in a clipped drift (above).
+fn velocities_equal_the_twin<T: Real>(dim: usize, h: f64, clip: Option<Clip>) {
+    let (rows, friction) = (5, 0.7);
+    let stride = T::noise_stride(dim);
+    let (v, noise) = (normals::<T>(6, rows * dim, 1.0), normals::<T>(7, rows * stride, 1.0));
+    let (step, g) = (normals::<T>(8, rows * dim, h.sqrt()), normals::<T>(9, rows * dim, 1.0));
+    let (e, depth) = (epsilon::<T>(), dim as f64 / 16.0 + 12.0);
+    let length = (2.0 * h).sqrt();
+    let keep = (-friction * length).exp();
+    let fresh = (1.0 - keep * keep).sqrt();
+    let ((norm, component), mut first) = (limits(clip), None);
+    for isa in Isa::available() {
+        let (mut renewed, mut after) = (noise.clone(), v.clone());
+        renew_rows(isa, &v, &mut renewed, dim, T::from_f64(keep), T::from_f64(fresh));
+        for i in 0..rows {
+            let row = i * dim..(i + 1) * dim;
+            let (inverse, half) = (T::from_f64(1.0 / length), T::from_f64(-0.5 * length));
+            let (out, made, g_row) = (&mut after[row.clone()], &step[row.clone()], &g[row.clone()]);
+            arrive_row(isa, out, made, g_row, inverse, half, norm, T::from_f64(component));
+            let c = drift(&widen(&g[row.clone()]), clip);
+            for (j, at) in row.enumerate() {
+                let (kept, new) = (keep * v[at].to_f64(), fresh * noise[i * stride + j].to_f64());
+                let allowed = 4.0 * e * (kept.abs() + new.abs());
+                close(renewed[i * stride + j].to_f64(), kept + new, allowed, "renewed velocity");
+                let (half_way, kick) = (step[at].to_f64() / length, 0.5 * length * c[j]);
+                let allowed = e * (4.0 * half_way.abs() + depth * kick.abs());
+                close(after[at].to_f64(), half_way - kick, allowed, "velocity after the step");
+            }
+        }
+        let found = (renewed, after);
+        match &first {
+            None => first = Some(found),
+            Some(first) => assert!(*first == found, "{isa:?} gives other bits than the portable path"),
+        }
+    }
+}
+
+#[test]
+fn velocities_equal_their_scalar_twin_on_every_path() {
+    for dim in [1, 2, 3, 7, 15, 16, 17, 31, 32, 50, 65] {
+        for clip in CLIPS {
+            velocities_equal_the_twin::<f64>(dim, 0.1, clip);
+            velocities_equal_the_twin::<f32>(dim, 0.1, clip);
+        }
+    }
+}
+
+/// A leapfrog step goes back the way it came if the velocity is reversed, whatever limits the drift: what the Metropolis test relies on.
+#[test]
+fn a_step_with_momentum_is_reversible() {
+    let model = Mixture::paper(&[-1.0, 0.3, 0.0], &[1.0, 0.0, 0.5], 0.4).unwrap();
+    let (dim, h) = (3, 0.4);
+    let start = normals::<f64>(10, dim, 1.5);
+    for clip in CLIPS {
+        let leap = |x: &[f64], v: &[f64]| {
+            let (mut u, mut g) = ([0.0], vec![0.0; dim]);
+            model.energy_and_gradient(x, &mut u, &mut g, &mut Default::default());
+            let mut noise = vec![0.0; <f64 as Real>::noise_stride(dim)];
+            noise[..dim].copy_from_slice(v);
+            let (mut y, mut made, mut forward) = (x.to_vec(), vec![0.0; dim], [0.0]);
+            propose(&mut y, &g, &noise, dim, h, (2.0 * h).sqrt(), clip, &mut made, &mut forward);
+            model.energy_and_gradient(&y, &mut u, &mut g, &mut Default::default());
+            let mut after = vec![0.0; dim];
+            velocity_after(&mut after, v, &made, &g, true, h, clip);
+            (y, after)
+        };
+        let velocity = normals::<f64>(11, dim, 1.0);
+        let (y, after) = leap(&start, &velocity);
+        let (back, reversed) = leap(&y, &after.iter().map(|v| -v).collect::<Vec<_>>());
+        for j in 0..dim {
+            close(back[j], start[j], 1e-13, "position");
+            close(reversed[j], -velocity[j], 1e-13, "velocity");
+        }
+    }
+}

@@ -36,7 +36,7 @@ pub use energy::{
 pub use error::Error;
 pub use estimate::{Estimates, Families, Measured};
 pub use kernel::{Clip, Kernel, KernelKind, StepSize};
-pub use optimizer::{Optimizer, Rule};
+pub use optimizer::{Matrix, Optimizer, Rule};
 pub use random::{Purpose, Random};
 pub use ranks::{Communicator, Ranks};
 pub use real::{Real, WalkerIds};

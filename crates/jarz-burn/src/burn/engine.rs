@@ -7,7 +7,9 @@ use crate::names::Name;
 use crate::names::Noise;
 use jarz::{Setup, Training};
 use jarz_net::NetEnergy;
-use jarz_run::config::{AlgorithmKind, KernelName, ModelConfig, Precision, SelfInteractionKind};
+use jarz_run::config::{
+    AlgorithmKind, KernelName, ModelConfig, OptimizerName, Precision, SelfInteractionKind,
+};
 use jarz_run::{Config, Engine, RunError};
 
 /// Trains on a device.
@@ -74,6 +76,9 @@ impl Engine for DeviceEngine {
         }
         if config.kernel.kind == KernelName::Ghmc {
             return refuse("kernel.kind", "ghmc", "take \"mala\"");
+        }
+        if config.optimizer.kind == OptimizerName::Natural {
+            return refuse("optimizer.kind", "natural", "take \"adam\"");
         }
         if config.algorithm.kind == AlgorithmKind::JarzynskiContinuous {
             return refuse("algorithm.kind", "jarzynski-continuous", "take \"jarzynski\"");

@@ -29,7 +29,7 @@ impl DeviceOptimizer {
             rates: vector(rates.iter().map(|r| *r as f32), device),
             trained: vector(rates.iter().map(|r| if *r == 0.0 { 0.0 } else { 1.0 }), device),
             moments: match optimizer.rule() {
-                Rule::Gradient => [None, None],
+                Rule::Gradient | Rule::Natural { .. } => [None, None],
                 Rule::Momentum { .. } => [zeros(), None],
                 Rule::Adam { .. } => [zeros(), zeros()],
                 Rule::AdaGrad { .. } => [None, zeros()],

@@ -223,6 +223,9 @@ impl Config {
                 return Err(bad(key, beta, "must be at least 0 and below 1"));
             }
         }
+        if let Some(damping) = optimizer.damping {
+            positive("optimizer.damping", damping)?;
+        }
         for (name, rate) in &optimizer.rates {
             if !(*rate >= 0.0 && rate.is_finite()) {
                 return Err(bad(

@@ -117,15 +117,18 @@ pub struct OptimizerConfig {
     /// Groups that stay as they are.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub frozen: Vec<String>,
-    /// Decay of the velocity (momentum) or of the first moment (Adam).
+    /// Decay of the velocity (momentum) or of the first moment (Adam, natural gradient).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta1: Option<f64>,
-    /// Decay of the second moment (Adam).
+    /// Decay of the second moments (Adam, every iteration; natural gradient, every tenth).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub beta2: Option<f64>,
     /// Added to the root of the second moment (Adam, AdaGrad).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub epsilon: Option<f64>,
+    /// What second moments get in addition, in units of their mean (natural gradient).
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub damping: Option<f64>,
     /// Limit on the norm of the direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f64>,
@@ -149,6 +152,7 @@ impl Default for OptimizerConfig {
             beta1: None,
             beta2: None,
             epsilon: None,
+            damping: None,
             clip_norm: None,
             trust_region: None,
             average: None,
@@ -167,6 +171,7 @@ pub enum OptimizerName {
     Momentum,
     Adam,
     AdaGrad,
+    Natural,
 }
 
 /// When and how walkers are resampled.

@@ -7,6 +7,7 @@ pub use gaussian::Gaussian;
 pub use mixture::Mixture;
 
 use crate::annealing::BaseMeasure;
+use crate::optimizer::Matrix;
 use crate::random::{Key, Random};
 use crate::real::Real;
 use crate::sampler::SelfInteraction;
@@ -82,6 +83,11 @@ pub trait Energy<T: Real>: Clone + Send + Sync {
 
     /// The parts of the parameter vector.
     fn groups(&self) -> Vec<ParamGroup>;
+
+    /// The parameters as matrices, one after the other, if that is what they are: what [`crate::Rule::Natural`] needs.
+    fn matrices(&self) -> Vec<Matrix> {
+        Vec::new()
+    }
 
     /// The parameters, flat.
     fn params(&self) -> &[f64];

@@ -374,7 +374,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         if let Some(average) = &mut self.average {
             average.restore(&state.average);
         }
-        [self.optimizer.first, self.optimizer.second] = state.moments;
+        self.optimizer.restore(state.moments);
         self.sampler.restore(state.walkers, state.sums);
         if let (Some(sampler), Some((walkers, sums))) = (&mut self.witnesses, state.witnesses) {
             sampler.restore(walkers, sums);

@@ -210,8 +210,15 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         {
             return complain(format!("{} numbers are not whole walkers in {dim} dimensions", x.len()));
         }
+        if !self.optimizer.is_complete() {
+            let text = "the natural gradient needs a model whose parameters are matrices, such as a network; take Adam";
+            return complain(text.into());
+        }
         let weights_need_gradients = self.algorithm == Algorithm::JarzynskiContinuous;
         let asked = self.self_interaction == Some(SelfInteractionRule::LeaveOneOut);
+        if asked && matches!(self.optimizer.rule(), Rule::Natural { .. }) {
+            return complain("there is no leave-one-out correction with the natural gradient".into());
+        }
         if self.energy.per_walker().is_none() && (weights_need_gradients || asked) {
             let what = if asked { "leave-one-out" } else { "continuous-time weights" };
             return complain(format!(

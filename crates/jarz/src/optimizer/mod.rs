@@ -1,5 +1,7 @@
 //! Optimizers: `theta' = opt(theta, D)`, moving *along* `D`, the descent direction of the cross-entropy.
 
+mod natural;
+
 use crate::energy::ParamGroup;
 use crate::schedule::Schedule;
 
@@ -27,6 +29,25 @@ pub enum Rule {
         /// Added to the root of the accumulated squares.
         epsilon: f64,
     },
+    /// Natural gradient of models whose parameters are matrices, with the Fisher information of each approximated by a Kronecker product that is
+    /// learnt from the scatter of the direction; `theta + gamma F^-1 m` with the first moment `m`.
+    Natural {
+        /// Decay of the first moment.
+        beta1: f64,
+        /// Decay of the second moments, which are looked at every tenth iteration.
+        beta2: f64,
+        /// What every second moment gets in addition, in units of their mean.
+        damping: f64,
+    },
+}
+
+/// Parameters that are a matrix, row by row: one layer of a network, say.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Matrix {
+    /// Rows.
+    pub rows: usize,
+    /// Columns.
+    pub columns: usize,
 }
 
 impl Rule {
@@ -41,6 +62,10 @@ pub struct Optimizer {
     rates: Vec<f64>,
     schedule: Schedule,
     clip: Option<f64>,
+    /// The parameters in their order, as matrices; for [`Rule::Natural`].
+    matrices: Vec<Matrix>,
+    /// Made from the second moments; none if they have to be made anew.
+    factors: Vec<natural::Factors>,
     /// Velocity or first moment.
     pub(crate) first: Vec<f64>,
     /// Second moment or accumulated squares.
@@ -56,12 +81,15 @@ impl Optimizer {
             Rule::Momentum { .. } => (n, 0),
             Rule::Adam { .. } => (n, n),
             Rule::AdaGrad { .. } => (0, n),
+            Rule::Natural { .. } => (n, 0),
         };
         Optimizer {
             rule,
             rates,
             schedule: Schedule::constant(1.0),
             clip: None,
+            matrices: Vec::new(),
+            factors: Vec::new(),
             first: vec![0.0; first],
             second: vec![0.0; second],
         }
@@ -99,10 +127,33 @@ impl Optimizer {
         self
     }
 
+    /// The parameters as matrices, one after the other, which [`Rule::Natural`] needs.
+    pub fn with_matrices(mut self, matrices: Vec<Matrix>) -> Self {
+        if matches!(self.rule, Rule::Natural { .. }) {
+            self.second = vec![0.0; natural::moments(&matrices)];
+            self.matrices = matrices;
+        }
+        self
+    }
+
+    /// Whether the rule has the matrices it needs.
+    pub(crate) fn is_complete(&self) -> bool {
+        let covered: usize = self.matrices.iter().map(|m| m.rows * m.columns).sum();
+        !matches!(self.rule, Rule::Natural { .. }) || covered == self.rates.len()
+    }
+
+    /// Moments of another time take the place of the present ones.
+    pub(crate) fn restore(&mut self, [first, second]: [Vec<f64>; 2]) {
+        (self.first, self.second) = (first, second);
+        self.factors.clear();
+    }
+
     /// Decay per iteration of a direction's influence on later steps.
     pub fn persistence(&self) -> f64 {
         match self.rule {
-            Rule::Momentum { beta } | Rule::Adam { beta1: beta, .. } => beta,
+            Rule::Momentum { beta } | Rule::Adam { beta1: beta, .. } | Rule::Natural { beta1: beta, .. } => {
+                beta
+            }
             Rule::Gradient | Rule::AdaGrad { .. } => 0.0,
         }
     }
@@ -125,6 +176,11 @@ impl Optimizer {
             None => 1.0,
         };
         let t = (iteration + 1) as i32;
+        if let Rule::Natural { beta1, beta2, damping } = self.rule {
+            let rate = factor / (1.0 - beta1.powi(t));
+            self.collect(iteration, direction, scale, [beta1, beta2, damping]);
+            return self.natural_step(rate, theta, response);
+        }
         for j in 0..theta.len() {
             let rate = self.rates[j] * factor;
             let d = direction[j] * scale;
@@ -146,10 +202,42 @@ impl Optimizer {
                     let root = self.second[j].sqrt() + epsilon;
                     (d / root, 1.0 / root)
                 }
+                // Above.
+                Rule::Natural { .. } => (0.0, 0.0),
             };
             theta[j] += rate * step;
             response[j] = if rate == 0.0 { 0.0 } else { rate * answer * scale };
         }
+    }
+
+    /// Moments of [`Rule::Natural`].
+    fn collect(&mut self, k: u64, direction: &[f64], scale: f64, [beta1, beta2, damping]: [f64; 3]) {
+        let moments = self.first.iter_mut().zip(direction);
+        moments.for_each(|(m, d)| *m = beta1 * *m + (1.0 - beta1) * d * scale);
+        let due = k.is_multiple_of(natural::EVERY);
+        if due {
+            // In the beginning the mean over all looks so far.
+            let beta = beta2.min(1.0 - 1.0 / (k / natural::EVERY + 1) as f64);
+            natural::collect(&self.matrices, direction, scale, beta, &mut self.second);
+        }
+        if due || self.factors.is_empty() {
+            self.factors = natural::factorise(&self.matrices, &self.second, damping);
+        }
+    }
+
+    /// The response is not that of each parameter for itself, so that there is no leave-one-out correction with this rule.
+    fn natural_step(&mut self, rate: f64, theta: &mut [f64], response: &mut [f64]) {
+        let mut steps = self.first.clone();
+        let mut rest = &mut steps[..];
+        for (matrix, factors) in self.matrices.iter().zip(&self.factors) {
+            let (values, others) = rest.split_at_mut(matrix.rows * matrix.columns);
+            factors.solve(matrix, values);
+            rest = others;
+        }
+        for ((theta, step), own) in theta.iter_mut().zip(&steps).zip(&self.rates) {
+            *theta += own * rate * step;
+        }
+        response.fill(0.0);
     }
 }
 
