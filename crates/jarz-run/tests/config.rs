@@ -121,3 +121,16 @@ proptest! {
         let _ = Config::parse(SHORT, "test", &[change]);
     }
 }
+
+#[test]
+fn friction_without_momentum_is_refused() {
+    let with = |changes: &[&str]| {
+        let changes: Vec<String> = changes.iter().map(|c| c.to_string()).collect();
+        Config::parse(SHORT, "test", &changes)
+    };
+    let error = with(&["kernel.friction=0.5"]).unwrap_err().to_string();
+    assert!(error.contains("kernel.friction") && error.contains("ghmc"), "{error}");
+    let error = with(&["kernel.kind=ghmc", "kernel.friction=0.0"]).unwrap_err().to_string();
+    assert!(error.contains("kernel.friction = 0"), "{error}");
+    assert_eq!(with(&["kernel.kind=ghmc", "kernel.friction=0.5"]).unwrap().kernel.friction, Some(0.5));
+}

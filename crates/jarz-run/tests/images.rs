@@ -96,6 +96,27 @@ fn a_resumed_run_with_witnesses_is_the_same_and_they_are_its_samples() {
 }
 
 #[test]
+fn a_resumed_run_with_momentum_and_the_natural_gradient_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    // Resampled every third iteration, so that velocities must follow their walkers.
+    let changes = [
+        "kernel.kind=ghmc",
+        "optimizer.kind=natural",
+        "optimizer.average=5.0",
+        "walkers.witnesses=30",
+        "resampling.trigger=every",
+        "resampling.every=3",
+    ];
+    let [a, b] = whole_and_resumed(folder.path(), &changes);
+    assert_eq!((a.log_z, a.driving_log_z, a.ess), (b.log_z, b.driving_log_z, b.ess));
+    let [a, b] = ["whole", "cut"].map(|name| walkers(&folder.path().join(name)));
+    assert_eq!(a, b);
+    let changes = changes.map(|c| if c == "kernel.kind=ghmc" { "kernel.kind=mala" } else { c });
+    run(&folder.path().join("mala"), &changes, &|| false).unwrap();
+    assert_ne!(a, walkers(&folder.path().join("mala")), "momentum must make a difference");
+}
+
+#[test]
 fn a_resumed_run_is_the_same_and_samples_are_images() {
     let folder = tempfile::tempdir().unwrap();
     let [a, b] = whole_and_resumed(folder.path(), &[]);

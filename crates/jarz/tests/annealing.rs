@@ -213,6 +213,8 @@ fn impossible_settings_are_refused_by_name() {
         (Settings { step_ess: f64::NAN, ..good() }, "ESS of a step"),
         (Settings { acceptance: 0.0, ..good() }, "acceptance"),
         (Settings { threshold: 1.5, ..good() }, "threshold"),
+        (Settings { friction: Some(0.0), ..good() }, "friction"),
+        (Settings { friction: Some(f64::NAN), ..good() }, "friction"),
         (Settings { min_step: 0.0, ..good() }, "min_step"),
         (Settings { max_step: 1e-6, ..good() }, "max_step"),
         (ladder(&[]), "ladder"),

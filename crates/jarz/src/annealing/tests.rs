@@ -1,7 +1,7 @@
 //! Exactness: on a given ladder `Z_hat / Z` and `(Z_hat / Z) sum_i p_i phi(X_i)` are unbiased estimators of 1 and of the model's mean of `phi`
 //! for any number of walkers. Many small ensembles give each its mean and standard error; the truth is in closed form.
 //!
-//! False-alarm rate: a standard normal exceeds 5.5 with probability 3.8e-8; 60 comparisons make 3e-6. The mutations must exceed the same limit.
+//! False-alarm rate: a standard normal exceeds 5.5 with probability 3.8e-8; 80 comparisons make 3e-6. The mutations must exceed the same limit.
 
 use super::moves::Faults;
 use super::*;
@@ -87,7 +87,20 @@ fn unbiased_on_a_given_ladder_for_every_scheme() {
     }
 }
 
-/// The test above would be worth nothing if it did not notice these mistakes.
+#[test]
+fn unbiased_with_momentum() {
+    for (scheme, friction, moves, h) in [
+        (Scheme::Systematic, 0.3, 1, 0.3),
+        (Scheme::Multinomial, 0.3, 3, 0.6),
+        (Scheme::Residual, 2.0, 2, 0.1),
+    ] {
+        let settings = Settings { friction: Some(friction), ..settings(scheme, moves, h, Faults::default()) };
+        let off = worst(&settings);
+        assert!(off < LIMIT, "{settings:?}: {off} standard errors off");
+    }
+}
+
+/// The tests above would be worth nothing if they did not notice these mistakes.
 #[test]
 fn mutations_are_noticed() {
     let right = Faults::default();
@@ -97,7 +110,10 @@ fn mutations_are_noticed() {
         Faults { late_moves: true, ..right },
         Faults { stale_caches: true, ..right },
     ] {
-        let off = worst(&settings(Scheme::Multinomial, 1, 0.3, faults));
-        assert!(off > LIMIT, "{faults:?} is only {off} standard errors off");
+        for friction in [None, Some(0.5)] {
+            let settings = Settings { friction, ..settings(Scheme::Multinomial, 1, 0.3, faults) };
+            let off = worst(&settings);
+            assert!(off > LIMIT, "{faults:?}, friction {friction:?}, is only {off} standard errors off");
+        }
     }
 }
