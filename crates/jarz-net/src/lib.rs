@@ -9,6 +9,7 @@ mod error;
 mod functions;
 mod init;
 mod network;
+mod parts;
 mod plan;
 mod product;
 mod tensor;

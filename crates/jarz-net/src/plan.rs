@@ -125,7 +125,7 @@ impl Plan {
             );
             tensors[*dst].gradient_margin = margin;
             let src = &mut tensors[*src];
-            src.margin = src.margin.max(*padding);
+            src.margin = src.margin.max(Conv::margin(src.sides(), *padding));
         }
         // Values, gradients and derivatives.
         let numbers: usize =
