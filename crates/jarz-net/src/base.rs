@@ -210,6 +210,11 @@ impl<T: Real> Maps<T> {
         matches!(self.kind, Kind::Same)
     }
 
+    /// Whether the factor is a matrix.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self.kind, Kind::Full(_))
+    }
+
     /// `x = mean + L z`.
     pub fn to_data(&self, z: &[T], x: &mut [T]) {
         match &self.kind {

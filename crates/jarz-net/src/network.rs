@@ -6,7 +6,7 @@
 use crate::architecture::Architecture;
 use crate::conv::{Packed, Scratch};
 use crate::error::Error;
-use crate::functions::{activate, products};
+use crate::functions::{activate, scale};
 use crate::plan::{Op, Plan};
 use crate::tensor::Tensor;
 use jarz::Real;
@@ -57,9 +57,7 @@ impl<T: Real> Block<T> {
                 .ops
                 .iter()
                 .map(|op| match op {
-                    Op::Activate { dst, .. } => {
-                        zeros(plan.tensors[*dst].places() * plan.tensors[*dst].channels)
-                    }
+                    Op::Activate { at, .. } => zeros(plan.tensors[*at].places() * plan.tensors[*at].channels),
                     _ => Vec::new(),
                 })
                 .collect(),
@@ -123,6 +121,36 @@ impl<T: Real> Network<T> {
 
     /// The outputs of all images of `x`, row after row.
     pub fn forward(&self, x: &[T], out: &mut [T], workspace: &mut Workspace<T>) {
+        self.each_block(x, out, workspace, |_, _, _| {});
+    }
+
+    /// As [`Network::forward`] and then [`Network::backward`], but block after block, each while it is in cache. All images have the same gradient
+    /// `outputs` in their outputs.
+    pub fn forward_and_backward(
+        &self,
+        x: &[T],
+        out: &mut [T],
+        outputs: &[T],
+        gradient: &mut [T],
+        workspace: &mut Workspace<T>,
+    ) {
+        let (inputs, all) =
+            (self.inputs(), outputs.repeat(self.plan.block.min(x.len() / self.inputs().max(1))));
+        self.each_block(x, out, workspace, |i, block, scratch| {
+            self.backward_block(&all[..block.count * outputs.len()], true, block, scratch);
+            let gradient = &mut gradient[i * self.plan.block * inputs..][..block.count * inputs];
+            leave(&self.plan.tensors[0], true, &block.gradients[0], gradient);
+        });
+    }
+
+    /// Blocks of images through all layers, and what is to follow for each.
+    fn each_block(
+        &self,
+        x: &[T],
+        out: &mut [T],
+        workspace: &mut Workspace<T>,
+        mut then: impl FnMut(usize, &mut Block<T>, &mut Scratch<T>),
+    ) {
         let (inputs, outputs) = (self.inputs(), self.outputs());
         workspace.images = x.len() / inputs;
         let rows = x.chunks(self.plan.block * inputs).zip(out.chunks_mut(self.plan.block * outputs));
@@ -137,6 +165,7 @@ impl<T: Real> Network<T> {
             self.forward_block(block);
             let last = self.plan.tensors.len() - 1;
             leave(&self.plan.tensors[last], false, &block.values[last], out);
+            then(i, block, &mut workspace.scratch);
         }
     }
 
@@ -152,12 +181,10 @@ impl<T: Real> Network<T> {
                         conv.forward(self.isa, packed, count, &values[conv.src], &mut out);
                     }
                 }
-                Op::Activate { src, dst, f } => {
-                    let rows = Rows::of(&tensors[*src], false, &tensors[*dst], false, count);
-                    for (i, (from, to)) in rows.starts().enumerate() {
-                        let n = rows.len;
-                        let slopes = &mut slopes[i * n..(i + 1) * n];
-                        activate(self.isa, *f, &values[*src][from..from + n], &mut out[to..to + n], slopes);
+                Op::Activate { at, f } => {
+                    let (starts, n) = runs(&tensors[*at], false, count);
+                    for (from, slopes) in starts.zip(slopes.chunks_exact_mut(n)) {
+                        activate(self.isa, *f, &mut out[from..from + n], slopes);
                     }
                 }
                 Op::Reshape { src, dst } => reshape(
@@ -230,7 +257,7 @@ impl<T: Real> Network<T> {
             let mut src = |src: usize| (src, std::mem::take(&mut block.gradients[src]));
             let (at, mut out) = match op {
                 Op::Conv(conv) => src(conv.src),
-                Op::Activate { src: s, .. }
+                Op::Activate { at: s, .. }
                 | Op::Reshape { src: s, .. }
                 | Op::Pool { src: s, .. }
                 | Op::Add { src: s, .. }
@@ -254,17 +281,10 @@ impl<T: Real> Network<T> {
                         );
                     }
                 }
-                Op::Activate { dst, .. } => {
-                    let rows = Rows::of(&tensors[*dst], true, &tensors[at], true, count);
-                    for (i, (from, to)) in rows.starts().enumerate() {
-                        let n = rows.len;
-                        products(
-                            self.isa,
-                            &gradient[from..from + n],
-                            &slopes[i * n..(i + 1) * n],
-                            add,
-                            &mut out[to..to + n],
-                        );
+                Op::Activate { .. } => {
+                    let (starts, n) = runs(&tensors[at], true, count);
+                    for (from, slopes) in starts.zip(slopes.chunks_exact(n)) {
+                        scale(self.isa, &mut out[from..from + n], slopes);
                     }
                 }
                 Op::Reshape { dst, .. } => {
@@ -337,6 +357,14 @@ fn convolutions(plan: &Plan) -> impl Iterator<Item = &crate::conv::Conv> {
         Op::Conv(conv) => Some(conv.as_ref()),
         _ => None,
     })
+}
+
+/// Where the numbers of images lie in a tensor: runs of equal length, as long as can be.
+fn runs(t: &Tensor, gradient: bool, count: usize) -> (impl Iterator<Item = usize> + '_, usize) {
+    let bare = if gradient { t.gradient_margin == 0 } else { t.margin == 0 };
+    let (number, len) =
+        if bare { (1, count * t.height * t.row_len()) } else { (count * t.height, t.row_len()) };
+    ((0..number).map(move |i| t.row(i / t.height, i % t.height, gradient)), len.max(1))
 }
 
 /// Pairs of equally long runs in two arrangements of the same images.
