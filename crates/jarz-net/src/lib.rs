@@ -4,6 +4,7 @@ mod architecture;
 mod base;
 mod classifier;
 mod conv;
+mod copies;
 mod energy;
 mod error;
 mod functions;

@@ -157,10 +157,10 @@ fn all_panels<S: Simd, T: Real>(p: Product<'_, T>, on: Isa, c: &mut [T]) {
     for (first, width) in panels(p.columns) {
         match (on, size_of::<T>()) {
             (Isa::Avx512, 4) => match width {
-                4 => panel::<S, T, 6, 4, 2, 4>(&p, first, width, c),
-                3 => panel::<S, T, 8, 4, 2, 3>(&p, first, width, c),
-                2 => panel::<S, T, 8, 4, 2, 2>(&p, first, width, c),
-                _ => panel::<S, T, 8, 4, 2, 1>(&p, first, width, c),
+                4 => panel::<S, T, 6, 4, 2, 4>(&p, first, 4, c),
+                3 => panel::<S, T, 8, 4, 2, 3>(&p, first, 3, c),
+                2 => panel::<S, T, 8, 4, 2, 2>(&p, first, 2, c),
+                _ => panel::<S, T, 10, 6, 2, 1>(&p, first, 1, c),
             },
             (Isa::Avx512, _) => match width {
                 2 | 4 => panel::<S, T, 6, 4, 2, 2>(&p, first, width, c),
