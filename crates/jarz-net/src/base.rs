@@ -4,7 +4,7 @@
 //! moves `x` preconditioned by that covariance, and its weights stay exact, since nothing but the coordinates has changed.
 
 use crate::error::Error;
-use crate::product::{Product, Start, multiply, pack, padded};
+use crate::product::{Product, Run, Start, multiply, pack, padded};
 use jarz::Real;
 use jarz::simd::Isa;
 use serde::{Deserialize, Serialize};
@@ -210,6 +210,11 @@ impl<T: Real> Maps<T> {
         matches!(self.kind, Kind::Same)
     }
 
+    /// Whether the factor is a matrix.
+    pub(crate) fn is_full(&self) -> bool {
+        matches!(self.kind, Kind::Full(_))
+    }
+
     /// `x = mean + L z`.
     pub fn to_data(&self, z: &[T], x: &mut [T]) {
         match &self.kind {
@@ -255,7 +260,6 @@ struct Triangle<T> {
     dim: usize,
     /// Columns, the terms that reach them, and the packed numbers.
     panels: Vec<(usize, std::ops::Range<usize>, Vec<T>)>,
-    terms: Vec<u32>,
 }
 
 /// Columns of a panel.
@@ -277,7 +281,7 @@ impl<T: Real> Triangle<T> {
             });
             (first, terms, packed)
         });
-        Triangle { dim, panels: panels.collect(), terms: (0..dim as u32).collect() }
+        Triangle { dim, panels: panels.collect() }
     }
 
     fn apply(&self, x: &[T], start: Option<&[T]>, out: &mut [T]) {
@@ -294,8 +298,9 @@ impl<T: Real> Triangle<T> {
                 let product = Product {
                     a: x,
                     rows: &rows[..count],
-                    terms: &self.terms[terms.clone()],
+                    runs: &[Run::new(terms.start, 0, terms.len())],
                     b: packed,
+                    depth: terms.len(),
                     columns,
                     to: &rows[..count],
                     start: Start::Row(&first_row),
@@ -312,13 +317,14 @@ fn covariance(centred: &[f64], dim: usize, noise: f64) -> Vec<f64> {
     let n = centred.len() / dim;
     let columns: Vec<u32> = (0..dim as u32).collect();
     let to: Vec<u32> = columns.iter().map(|j| j * dim as u32).collect();
-    let terms: Vec<u32> = (0..PIECE as u32).map(|i| i * dim as u32).collect();
     let (mut sums, mut packed) = (vec![0.0; dim * dim], Vec::new());
     for rows in centred.chunks(PIECE * dim) {
         let count = rows.len() / dim;
         pack(count, dim, &mut packed, |k| &rows[k * dim..(k + 1) * dim]);
-        let (terms, start) = (&terms[..count], Start::Present);
-        let product = Product { a: rows, rows: &columns, terms, b: &packed, columns: dim, to: &to, start };
+        let (start, depth) = (Start::Present, count);
+        let runs = &[Run { a: 0, step: dim as u32, b: 0, len: count as u32 }];
+        let product =
+            Product { a: rows, rows: &columns, runs, b: &packed, depth, columns: dim, to: &to, start };
         multiply(Isa::best(), product, &mut sums);
     }
     sums.iter_mut().for_each(|s| *s /= n as f64);

@@ -1,5 +1,6 @@
 //! Convolutions as products: tables of offsets, made once per architecture. A linear layer is a convolution of a single place.
 
+use crate::parts::{self, Line, Part};
 use crate::product::{Product, Start, multiply, pack, padded, panels};
 use crate::tensor::Tensor;
 use crate::tiles::Tiles;
@@ -18,39 +19,28 @@ pub(crate) struct Conv {
     pub src: usize,
     pub dst: usize,
     pub weights: Weights,
+    block: usize,
     /// Positions of the output per image.
     positions: usize,
-    /// Where the patch of each position begins in the input.
-    patches: Vec<u32>,
-    /// Where the numbers of a patch lie, from there.
-    taps: Vec<u32>,
-    /// Where each position lies in the output, and in its gradient.
-    to: Vec<u32>,
+    /// Numbers of a stored input.
+    stored: usize,
+    /// Where each position lies in the gradient of the output.
     to_gradient: Vec<u32>,
-    /// Rows of the weight gradient.
-    rows: Vec<u32>,
+    forward: Vec<Part>,
+    /// The weight gradient, of `images` images and of one (if a block does not divide by them).
+    images: usize,
+    several: Vec<Part>,
+    single: Vec<Part>,
     back: Back,
 }
 
 /// How the gradient in the input is found: products over the outputs that a position reaches.
 #[derive(Clone, Debug)]
 enum Back {
-    /// Many channels: one per vector lane. Positions are grouped by the kernel places that reach them, one product each.
-    Phases(Vec<Phase>),
+    /// Many channels: one per vector lane. Positions are grouped by the kernel places that reach them; there is a factor for every phase.
+    Phases { parts: Vec<Part>, factors: Vec<Vec<[usize; 2]>> },
     /// Few channels: a tile of positions and channels takes the lanes.
     Tiles(Tiles),
-}
-
-/// Input positions with the same remainder modulo the stride.
-#[derive(Clone, Debug)]
-struct Phase {
-    /// Kernel places that reach them: row and column.
-    places: Vec<[usize; 2]>,
-    /// Where each position's outputs begin in the gradient of the output, and the numbers from there.
-    rows: Vec<u32>,
-    terms: Vec<u32>,
-    /// Where each position lies in the gradient of the input.
-    to: Vec<u32>,
 }
 
 /// A convolution's weights, arranged for its products.
@@ -71,20 +61,18 @@ pub(crate) struct Scratch<T> {
     pub bias: Vec<T>,
 }
 
-/// Zeros needed around the outputs, in one direction, so that every input finds one at every kernel place.
-fn reaches(inputs: usize, outputs: usize, kernel: usize, stride: usize, padding: usize) -> usize {
-    let (mut low, mut high) = (0, 0);
-    for at in padding..inputs + padding {
-        for place in (0..kernel).filter(|k| (at + kernel * stride - k).is_multiple_of(stride)) {
-            let out = (at as isize - place as isize) / stride as isize;
-            low = low.max(-out);
-            high = high.max(out - (outputs as isize - 1));
-        }
-    }
-    low.max(high) as usize
+/// Whether an input has so few channels that its gradient is found by tiles, and zeros are stored around it: its weight gradient has too few
+/// rows to be cut into groups of places.
+fn is_narrow(src: [usize; 3]) -> bool {
+    src[2] < LANE_CHANNELS
 }
 
 impl Conv {
+    /// Zeros needed around the input.
+    pub fn margin(src: [usize; 3], padding: usize) -> usize {
+        if is_narrow(src) { padding } else { 0 }
+    }
+
     /// Zeros needed around the gradient of the output.
     pub fn gradient_margin(
         kernel: usize,
@@ -93,11 +81,7 @@ impl Conv {
         stride: usize,
         padding: usize,
     ) -> usize {
-        if src[2] < LANE_CHANNELS {
-            return Tiles::margin(kernel, src, dst, stride, padding);
-        }
-        let along = |d: usize| reaches(src[d], dst[d], kernel, stride, padding);
-        along(0).max(along(1))
+        if is_narrow(src) { Tiles::margin(kernel, src, dst, stride, padding) } else { 0 }
     }
 
     pub fn new(
@@ -108,28 +92,37 @@ impl Conv {
         padding: usize,
         block: usize,
     ) -> Self {
-        let (kernel, spare) = (weights.kernel, from.margin - padding);
-        let mut patches = Vec::new();
-        for n in 0..block {
-            for y in 0..to.height {
-                for x in 0..to.width {
-                    let corner = from.width_all() * (y * stride + spare) + x * stride + spare;
-                    patches.push((n * from.len() + corner * from.channels) as u32);
-                }
-            }
-        }
-        let row = from.width_all() * from.channels;
-        let run = kernel * from.channels;
-        let taps = (0..kernel * run).map(|k| (k / run * row + k % run) as u32).collect();
-        let back = match from.channels < LANE_CHANNELS {
-            true => Back::Tiles(Tiles::new(kernel, from, to, stride, padding, block)),
-            false => Back::Phases(phases(kernel, from, to, stride, padding, block)),
+        let (kernel, narrow) = (weights.kernel, is_narrow(from.sides()));
+        let line = |inputs, outputs| Line { inputs, outputs, kernel, stride, padding };
+        let lines = [line(from.height, to.height), line(from.width, to.width)];
+        let back = if narrow {
+            Back::Tiles(Tiles::new(kernel, from, to, stride, padding, block))
+        } else {
+            let (parts, factors) = parts::backward(lines, from, to, block);
+            Back::Phases { parts, factors }
         };
-        let wide = padded(to.channels);
-        let rows = (0..kernel * run).map(|k| (k * wide) as u32).collect();
-        let (positions, to_gradient) = (to.places(), to.table(block, true));
-        let to = to.table(block, false);
-        Conv { src, dst, weights, positions, patches, taps, to, to_gradient, rows, back }
+        let positions = to.places();
+        let images = POSITIONS.div_ceil(positions).min(block);
+        let gradient_of = |n| parts::weights(lines, from, to, n, padded(to.channels), narrow);
+        Conv {
+            src,
+            dst,
+            weights,
+            block,
+            positions,
+            stored: from.len(),
+            to_gradient: to.table(block, true),
+            forward: parts::forward(lines, from, to, block),
+            images,
+            several: gradient_of(images),
+            single: if images > 1 { gradient_of(1) } else { Vec::new() },
+            back,
+        }
+    }
+
+    /// Numbers of a kernel for one output.
+    fn taps(&self) -> usize {
+        self.weights.count() / self.weights.outputs.max(1)
     }
 
     /// Arranges weights (kernel row, kernel column, input, output) and bias.
@@ -141,9 +134,7 @@ impl Conv {
         packed.bias.clear();
         packed.bias.extend_from_slice(bias);
         packed.bias.resize(padded(w.outputs), T::ZERO);
-        pack(self.taps.len(), w.outputs, &mut packed.forward, |k| {
-            &weights[k * w.outputs..(k + 1) * w.outputs]
-        });
+        pack(self.taps(), w.outputs, &mut packed.forward, |k| &weights[k * w.outputs..(k + 1) * w.outputs]);
         // Transposed: a row for every kernel place and output, a column for every input.
         let mut turned = vec![T::ZERO; w.count()];
         let size = w.inputs * w.outputs;
@@ -153,15 +144,15 @@ impl Conv {
             }
         }
         match &self.back {
-            Back::Phases(phases) => {
-                packed.back.resize_with(phases.len(), Vec::new);
-                for (phase, out) in phases.iter().zip(&mut packed.back) {
+            Back::Phases { factors, .. } => {
+                packed.back.resize_with(factors.len(), Vec::new);
+                for (places, out) in factors.iter().zip(&mut packed.back) {
                     let row = |k: usize| {
-                        let [y, x] = phase.places[k / w.outputs];
+                        let [y, x] = places[k / w.outputs];
                         let at = ((y * w.kernel + x) * w.outputs + k % w.outputs) * w.inputs;
                         &turned[at..at + w.inputs]
                     };
-                    pack(phase.terms.len(), w.inputs, out, row);
+                    pack(places.len() * w.outputs, w.inputs, out, row);
                 }
             }
             Back::Tiles(tiles) => {
@@ -173,17 +164,20 @@ impl Conv {
 
     /// The output of `count` images.
     pub fn forward<T: Real>(&self, isa: Isa, packed: &Packed<T>, count: usize, src: &[T], dst: &mut [T]) {
-        let positions = count * self.positions;
-        let product = Product {
-            a: src,
-            rows: &self.patches[..positions],
-            terms: &self.taps,
-            b: &packed.forward,
-            columns: self.weights.outputs,
-            to: &self.to[..positions],
-            start: Start::Row(&packed.bias),
-        };
-        multiply(isa, product, dst);
+        for part in &self.forward {
+            let rows = part.rows.len() / self.block * count;
+            let product = Product {
+                a: src,
+                rows: &part.rows[..rows],
+                runs: &part.runs,
+                b: &packed.forward,
+                depth: self.taps(),
+                columns: self.weights.outputs,
+                to: &part.to[..rows],
+                start: Start::Row(&packed.bias),
+            };
+            multiply(isa, product, dst);
+        }
     }
 
     /// The gradient in the input from that in the output, `add`ed to what is there or in its place.
@@ -199,16 +193,17 @@ impl Conv {
         scratch: &mut Scratch<T>,
     ) {
         match &self.back {
-            Back::Phases(phases) => {
-                for (phase, b) in phases.iter().zip(&packed.back) {
-                    let rows = phase.rows.len() / (self.patches.len() / self.positions) * count;
+            Back::Phases { parts, factors } => {
+                for part in parts {
+                    let rows = part.rows.len() / self.block * count;
                     let product = Product {
                         a: gradient,
-                        rows: &phase.rows[..rows],
-                        terms: &phase.terms,
-                        b,
+                        rows: &part.rows[..rows],
+                        runs: &part.runs,
+                        b: &packed.back[part.factor],
+                        depth: factors[part.factor].len() * self.weights.outputs,
                         columns: self.weights.inputs,
-                        to: &phase.to[..rows],
+                        to: &part.to[..rows],
                         start: if add { Start::Present } else { Start::Zero },
                     };
                     multiply(isa, product, out);
@@ -233,13 +228,17 @@ impl Conv {
     ) {
         let (w, wide) = (&self.weights, padded(self.weights.outputs));
         let Scratch { patches, weights, bias, .. } = scratch;
-        fit(weights, self.taps.len() * wide);
-        let weights = &mut weights[..self.taps.len() * wide];
+        fit(weights, self.taps() * wide);
+        let weights = &mut weights[..self.taps() * wide];
         bias.clear();
         bias.resize(wide, T::ZERO);
-        let images = POSITIONS.div_ceil(self.positions);
-        for first in (0..p.len()).step_by(images) {
-            let p = &p[first..p.len().min(first + images)];
+        let mut first = 0;
+        while first < p.len() {
+            let (images, parts) = match p.len() - first >= self.images {
+                true => (self.images, &self.several),
+                false => (1, &self.single),
+            };
+            let p = &p[first..first + images];
             let terms = first * self.positions..(first + p.len()) * self.positions;
             fit(patches, terms.len() * wide);
             for (from, width) in panels(w.outputs) {
@@ -258,16 +257,20 @@ impl Conv {
                     &mut bias[from..from + width],
                 );
             }
-            let product = Product {
-                a: src,
-                rows: &self.taps,
-                terms: &self.patches[terms.clone()],
-                b: &patches[..terms.len() * wide],
-                columns: wide,
-                to: &self.rows,
-                start: if first == 0 { Start::Zero } else { Start::Present },
-            };
-            multiply(isa, product, weights);
+            for part in parts {
+                let product = Product {
+                    a: &src[first * self.stored..],
+                    rows: &part.rows,
+                    runs: &part.runs,
+                    b: &patches[..terms.len() * wide],
+                    depth: terms.len(),
+                    columns: wide,
+                    to: &part.to,
+                    start: if first == 0 { Start::Zero } else { Start::Present },
+                };
+                multiply(isa, product, weights);
+            }
+            first += images;
         }
         let (for_weights, for_bias) = out[w.first..w.first + w.count() + w.outputs].split_at_mut(w.count());
         if wide == w.outputs {
@@ -285,43 +288,4 @@ pub(crate) fn fit<T: Real>(buffer: &mut Vec<T>, len: usize) {
     if buffer.len() < len {
         buffer.resize(len, T::ZERO);
     }
-}
-
-/// Groups the input positions by the kernel places that reach them.
-fn phases(
-    kernel: usize,
-    from: &Tensor,
-    to: &Tensor,
-    stride: usize,
-    padding: usize,
-    block: usize,
-) -> Vec<Phase> {
-    let mut all = Vec::new();
-    let (margin, row) = (to.gradient_margin, to.gradient_width_all());
-    let steps = |a: usize| (a..kernel).step_by(stride).count();
-    for (a, b) in (0..stride * stride).map(|i| (i / stride, i % stride)) {
-        let (down, across) = (steps(a), steps(b));
-        // Outputs in ascending order are kernel places in descending order.
-        let place = |j: usize, i: usize| [a + (down - 1 - j) * stride, b + (across - 1 - i) * stride];
-        let places: Vec<_> = (0..down * across).map(|k| place(k / across, k % across)).collect();
-        let terms = (0..down * across * to.channels).map(|k| {
-            let (j, rest) = (k / (across * to.channels), k % (across * to.channels));
-            (j * row * to.channels + rest) as u32
-        });
-        let mut phase = Phase { places, rows: Vec::new(), terms: terms.collect(), to: Vec::new() };
-        for n in 0..block {
-            for y in (0..from.height).filter(|y| (y + padding) % stride == a) {
-                for x in (0..from.width).filter(|x| (x + padding) % stride == b) {
-                    let first = |at: usize, steps: usize| (at + padding) / stride + margin + 1 - steps.max(1);
-                    let corner = first(y, down) * row + first(x, across);
-                    phase.rows.push((n * to.gradient_len() + corner * to.channels) as u32);
-                    phase.to.push((from.row(n, y, true) + x * from.channels) as u32);
-                }
-            }
-        }
-        if !phase.rows.is_empty() {
-            all.push(phase);
-        }
-    }
-    all
 }

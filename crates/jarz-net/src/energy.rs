@@ -15,6 +15,9 @@ use jarz::{
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Walkers that go through a full factor of a covariance together.
+const SHARED_ROWS: usize = 64;
+
 /// A base measure and a network on top of it. While the weights of the network's last layer are zero, as they are at the start, the
 /// model is the base: walkers are sampled exactly and `log Z` is known.
 #[derive(Clone, Debug)]
@@ -36,7 +39,6 @@ pub struct NetWorkspace<T> {
     network: network::Workspace<T>,
     x: Vec<T>,
     f: Vec<T>,
-    ones: Vec<T>,
     gradient: Vec<T>,
 }
 
@@ -92,17 +94,8 @@ impl<T: Real> NetEnergy<T> {
         &self.maps
     }
 
-    /// `f` of the block, and `|z|^2 / 2` added to it.
-    fn evaluate(&self, z: &[T], energy: &mut [f64], workspace: &mut NetWorkspace<T>) {
-        let NetWorkspace { network, x, f, .. } = workspace;
-        f.resize(energy.len(), T::ZERO);
-        if self.maps.is_identity() {
-            self.network.forward(z, f, network);
-        } else {
-            x.resize(z.len(), T::ZERO);
-            self.maps.to_data(z, x);
-            self.network.forward(x, f, network);
-        }
+    /// `|z|^2 / 2` and what the network gave.
+    fn total(&self, z: &[T], f: &[T], energy: &mut [f64]) {
         half_squares(Isa::best(), z, self.network.inputs(), energy);
         energy.iter_mut().zip(f).for_each(|(u, f)| *u += f.to_f64());
     }
@@ -139,16 +132,18 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
         gradient: &mut [T],
         workspace: &mut NetWorkspace<T>,
     ) {
-        self.evaluate(z, energy, workspace);
-        let NetWorkspace { network, ones, gradient: of_x, .. } = workspace;
-        ones.resize(energy.len(), T::ONE);
+        let NetWorkspace { network, x, f, gradient: of_x } = workspace;
+        f.resize(energy.len(), T::ZERO);
         if self.maps.is_identity() {
-            self.network.backward(ones, gradient, network);
+            self.network.forward_and_backward(z, f, &[T::ONE], gradient, network);
         } else {
+            x.resize(z.len(), T::ZERO);
             of_x.resize(z.len(), T::ZERO);
-            self.network.backward(ones, of_x, network);
+            self.maps.to_data(z, x);
+            self.network.forward_and_backward(x, f, &[T::ONE], of_x, network);
             self.maps.gradient_to_base(of_x, gradient);
         }
+        self.total(z, f, energy);
         add_base(Isa::best(), z, gradient);
     }
 
@@ -157,7 +152,16 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
     }
 
     fn energy(&self, z: &[T], energy: &mut [f64], workspace: &mut NetWorkspace<T>) {
-        self.evaluate(z, energy, workspace);
+        let NetWorkspace { network, x, f, .. } = workspace;
+        f.resize(energy.len(), T::ZERO);
+        if self.maps.is_identity() {
+            self.network.forward(z, f, network);
+        } else {
+            x.resize(z.len(), T::ZERO);
+            self.maps.to_data(z, x);
+            self.network.forward(x, f, network);
+        }
+        self.total(z, f, energy);
     }
 
     fn take_rows(&self, rows: &[usize], from: &NetWorkspace<T>, into: &mut NetWorkspace<T>) -> bool {
@@ -174,7 +178,9 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
     }
 
     fn rows_per_block(&self) -> Option<usize> {
-        Some(self.network.block())
+        // A full factor of a covariance is as large as a block of images: several blocks should share it while it is in cache.
+        let block = self.network.block();
+        Some(if self.maps.is_full() { block * SHARED_ROWS.div_ceil(block) } else { block })
     }
 
     fn base_measure(&self) -> Option<Box<dyn BaseMeasure<T>>> {

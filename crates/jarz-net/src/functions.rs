@@ -81,12 +81,11 @@ impl<T: Real> Function<T> for Tanh {
 }
 
 #[inline(always)]
-fn each<S: Simd, T: Real, F: Function<T>>(f: F, x: &[T], y: &mut [T], slope: &mut [T]) {
-    let ((xs, x), (ys, y), (slopes, slope)) =
-        (x.as_chunks::<LANES>(), y.as_chunks_mut::<LANES>(), slope.as_chunks_mut::<LANES>());
+fn each<S: Simd, T: Real, F: Function<T>>(f: F, x: &mut [T], slope: &mut [T]) {
+    let ((xs, x), (slopes, slope)) = (x.as_chunks_mut::<LANES>(), slope.as_chunks_mut::<LANES>());
     for i in 0..xs.len() {
         let [value, derivative] = f.at::<S>(T::V::<S>::load(&xs[i]));
-        value.store(&mut ys[i]);
+        value.store(&mut xs[i]);
         derivative.store(&mut slopes[i]);
     }
     if !x.is_empty() {
@@ -94,56 +93,89 @@ fn each<S: Simd, T: Real, F: Function<T>>(f: F, x: &[T], y: &mut [T], slope: &mu
         let [value, derivative] = f.at::<S>(T::V::<S>::load_part(x));
         value.store(&mut ends[0]);
         derivative.store(&mut ends[1]);
-        y.copy_from_slice(&ends[0][..x.len()]);
+        x.copy_from_slice(&ends[0][..x.len()]);
         slope.copy_from_slice(&ends[1][..x.len()]);
     }
 }
 
 #[inline(always)]
-fn any<S: Simd, T: Real>(f: Activation, x: &[T], y: &mut [T], slope: &mut [T]) {
+fn any<S: Simd, T: Real>(f: Activation, x: &mut [T], slope: &mut [T]) {
     // Checked once, so that the loops need no checks.
-    let (y, slope) = (&mut y[..x.len()], &mut slope[..x.len()]);
+    let slope = &mut slope[..x.len()];
     match f {
-        Activation::Silu => each::<S, T, _>(Silu, x, y, slope),
-        Activation::LeakyRelu(leak) => each::<S, T, _>(LeakyRelu(T::from_f64(leak)), x, y, slope),
-        Activation::Softplus => each::<S, T, _>(Softplus, x, y, slope),
-        Activation::Tanh => each::<S, T, _>(Tanh, x, y, slope),
+        Activation::Silu => each::<S, T, _>(Silu, x, slope),
+        Activation::LeakyRelu(leak) => each::<S, T, _>(LeakyRelu(T::from_f64(leak)), x, slope),
+        Activation::Softplus => each::<S, T, _>(Softplus, x, slope),
+        Activation::Tanh => each::<S, T, _>(Tanh, x, slope),
     }
 }
 
 dispatch! {
-    /// Values and derivatives.
-    pub(crate) fn activate{T: Real}{T}(f: Activation, x: &[T], y: &mut [T], slope: &mut [T]) = any
+    /// Values in place of arguments, and derivatives.
+    pub(crate) fn activate{T: Real}{T}(f: Activation, x: &mut [T], slope: &mut [T]) = any
 }
 
 multiversion! {
-    /// `out = a b`, or `out += a b`, number by number.
-    pub(crate) fn products[T: Real](a: &[T], b: &[T], add: bool, out: &mut [T]) {
-        let (b, out) = (&b[..a.len()], &mut out[..a.len()]);
-        for i in 0..a.len() {
-            let product = a[i] * b[i];
-            out[i] = if add { out[i] + product } else { product };
+    /// `x = x b`, number by number.
+    pub(crate) fn scale[T: Real](x: &mut [T], b: &[T]) {
+        for (x, b) in x.iter_mut().zip(b) {
+            *x = *x * *b;
         }
     }
 }
 
-multiversion! {
+dispatch! {
     /// Rows of `columns` numbers, from where `rows` says, times the `p` of their image (equally many rows each), to rows of `width`
-    /// numbers that zeros fill up; and their sum.
-    pub(crate) fn scale_rows[T: Real](
+    /// numbers (whole vectors) that zeros fill up; and their sum.
+    pub(crate) fn scale_rows{T: Real}{T}(
         x: &[T], rows: &[u32], p: &[T], columns: usize, width: usize, out: &mut [T], sum: &mut [T],
-    ) {
-        let each = rows.len() / p.len();
-        let sum = &mut sum[..columns];
-        for (i, (&row, out)) in rows.iter().zip(out.chunks_exact_mut(width)).enumerate() {
-            let (by, x) = (p[i / each], &x[row as usize..][..columns]);
-            let (out, rest) = out.split_at_mut(columns);
-            for j in 0..columns {
-                out[j] = by * x[j];
-                sum[j] += out[j];
+    ) = scale_vectors
+}
+
+#[inline(always)]
+fn scale_vectors<S: Simd, T: Real>(
+    x: &[T],
+    rows: &[u32],
+    p: &[T],
+    columns: usize,
+    width: usize,
+    out: &mut [T],
+    sum: &mut [T],
+) {
+    /// Sums side by side: one alone would wait for itself.
+    const SUMS: usize = 4;
+    let each = rows.len() / p.len();
+    for (from, sum) in (0..width).step_by(LANES).zip(sum.as_chunks_mut::<LANES>().0) {
+        let lanes = LANES.min(columns.saturating_sub(from));
+        let mut sums = [T::splat::<S>(T::ZERO); SUMS];
+        let images = rows.chunks_exact(each).zip(out.chunks_exact_mut(each * width));
+        for ((rows, out), &by) in images.zip(p) {
+            let by = T::splat::<S>(by);
+            let scaled = |row: u32, out: &mut [T], sum: T::V<S>| {
+                let x = &x[row as usize + from..][..lanes];
+                let x = match x.first_chunk::<LANES>() {
+                    Some(x) => T::V::<S>::load(x),
+                    None => T::V::<S>::load_part(x),
+                };
+                let product = by * x;
+                if let Some(out) = out[from..].first_chunk_mut::<LANES>() {
+                    product.store(out);
+                }
+                sum + product
+            };
+            let (groups, rest) = rows.as_chunks::<SUMS>();
+            let (out, out_rest) = out.split_at_mut(groups.len() * SUMS * width);
+            for (rows, out) in groups.iter().zip(out.chunks_exact_mut(SUMS * width)) {
+                for i in 0..SUMS {
+                    sums[i] = scaled(rows[i], &mut out[i * width..(i + 1) * width], sums[i]);
+                }
             }
-            rest.fill(T::ZERO);
+            for (&row, out) in rest.iter().zip(out_rest.chunks_exact_mut(width)) {
+                sums[0] = scaled(row, out, sums[0]);
+            }
         }
+        let all = (sums[0] + sums[1]) + (sums[2] + sums[3]) + T::V::<S>::load(sum);
+        all.store(sum);
     }
 }
 
@@ -207,8 +239,8 @@ mod tests {
         for f in [Activation::Silu, Activation::LeakyRelu(0.2), Activation::Softplus, Activation::Tanh] {
             let mut first = None;
             for isa in Isa::available() {
-                let (mut y, mut slope) = (vec![T::ZERO; x.len()], vec![T::ZERO; x.len()]);
-                activate(isa, f, &x, &mut y, &mut slope);
+                let (mut y, mut slope) = (x.clone(), vec![T::ZERO; x.len()]);
+                activate(isa, f, &mut y, &mut slope);
                 for i in 0..x.len() {
                     let (value, derivative) = exact(f, x[i].to_f64());
                     let off = (y[i].to_f64() - value).abs() / value.abs().max(1.0);
@@ -234,9 +266,38 @@ mod tests {
     #[test]
     fn what_is_not_a_number_stays_so() {
         for f in [Activation::Silu, Activation::Softplus, Activation::Tanh] {
-            let (mut y, mut slope) = ([0.0f32; 1], [0.0; 1]);
-            activate(Isa::best(), f, &[f32::NAN], &mut y, &mut slope);
+            let (mut y, mut slope) = ([f32::NAN; 1], [0.0; 1]);
+            activate(Isa::best(), f, &mut y, &mut slope);
             assert!(y[0].is_nan() && slope[0].is_nan(), "{f:?}");
         }
+    }
+
+    fn scaled<T: Real>() {
+        let x: Vec<T> = (0..300).map(|i| T::from_f64(((i * 37) % 101) as f64 / 8.0 - 5.0)).collect();
+        for (images, each, columns) in [(1usize, 1usize, 3usize), (3, 4, 16), (2, 7, 20), (5, 2, 32)] {
+            let p: Vec<T> = (0..images).map(|i| T::from_f64(0.5 + i as f64)).collect();
+            let rows: Vec<u32> = (0..images * each).map(|i| (i * 11) as u32).collect();
+            let width = columns.next_multiple_of(LANES);
+            for isa in Isa::available() {
+                let (mut out, mut sum) = (vec![T::ONE; rows.len() * width], vec![T::ONE; width]);
+                scale_rows(isa, &x, &rows, &p, columns, width, &mut out, &mut sum);
+                for j in 0..width {
+                    let mut expected = 1.0;
+                    for (i, &row) in rows.iter().enumerate() {
+                        let product = if j < columns { p[i / each] * x[row as usize + j] } else { T::ZERO };
+                        assert_eq!(out[i * width + j], product, "{isa:?}");
+                        expected += product.to_f64();
+                    }
+                    // Multiples of 1/16 below 2^12: every sum is exact, in any order.
+                    assert_eq!(sum[j].to_f64(), expected, "{isa:?}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn rows_are_scaled_and_added_up() {
+        scaled::<f32>();
+        scaled::<f64>();
     }
 }

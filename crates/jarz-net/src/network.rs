@@ -5,8 +5,9 @@
 
 use crate::architecture::Architecture;
 use crate::conv::{Packed, Scratch};
+use crate::copies::{Rows, enter, leave, pool, reshape, runs, unpool};
 use crate::error::Error;
-use crate::functions::{activate, products};
+use crate::functions::{activate, scale};
 use crate::plan::{Op, Plan};
 use crate::tensor::Tensor;
 use jarz::Real;
@@ -57,9 +58,7 @@ impl<T: Real> Block<T> {
                 .ops
                 .iter()
                 .map(|op| match op {
-                    Op::Activate { dst, .. } => {
-                        zeros(plan.tensors[*dst].places() * plan.tensors[*dst].channels)
-                    }
+                    Op::Activate { at, .. } => zeros(plan.tensors[*at].places() * plan.tensors[*at].channels),
                     _ => Vec::new(),
                 })
                 .collect(),
@@ -123,6 +122,36 @@ impl<T: Real> Network<T> {
 
     /// The outputs of all images of `x`, row after row.
     pub fn forward(&self, x: &[T], out: &mut [T], workspace: &mut Workspace<T>) {
+        self.each_block(x, out, workspace, |_, _, _| {});
+    }
+
+    /// As [`Network::forward`] and then [`Network::backward`], but block after block, each while it is in cache. All images have the same gradient
+    /// `outputs` in their outputs.
+    pub fn forward_and_backward(
+        &self,
+        x: &[T],
+        out: &mut [T],
+        outputs: &[T],
+        gradient: &mut [T],
+        workspace: &mut Workspace<T>,
+    ) {
+        let (inputs, all) =
+            (self.inputs(), outputs.repeat(self.plan.block.min(x.len() / self.inputs().max(1))));
+        self.each_block(x, out, workspace, |i, block, scratch| {
+            self.backward_block(&all[..block.count * outputs.len()], true, block, scratch);
+            let gradient = &mut gradient[i * self.plan.block * inputs..][..block.count * inputs];
+            leave(&self.plan.tensors[0], true, &block.gradients[0], gradient);
+        });
+    }
+
+    /// Blocks of images through all layers, and what is to follow for each.
+    fn each_block(
+        &self,
+        x: &[T],
+        out: &mut [T],
+        workspace: &mut Workspace<T>,
+        mut then: impl FnMut(usize, &mut Block<T>, &mut Scratch<T>),
+    ) {
         let (inputs, outputs) = (self.inputs(), self.outputs());
         workspace.images = x.len() / inputs;
         let rows = x.chunks(self.plan.block * inputs).zip(out.chunks_mut(self.plan.block * outputs));
@@ -137,6 +166,7 @@ impl<T: Real> Network<T> {
             self.forward_block(block);
             let last = self.plan.tensors.len() - 1;
             leave(&self.plan.tensors[last], false, &block.values[last], out);
+            then(i, block, &mut workspace.scratch);
         }
     }
 
@@ -152,12 +182,10 @@ impl<T: Real> Network<T> {
                         conv.forward(self.isa, packed, count, &values[conv.src], &mut out);
                     }
                 }
-                Op::Activate { src, dst, f } => {
-                    let rows = Rows::of(&tensors[*src], false, &tensors[*dst], false, count);
-                    for (i, (from, to)) in rows.starts().enumerate() {
-                        let n = rows.len;
-                        let slopes = &mut slopes[i * n..(i + 1) * n];
-                        activate(self.isa, *f, &values[*src][from..from + n], &mut out[to..to + n], slopes);
+                Op::Activate { at, f } => {
+                    let (starts, n) = runs(&tensors[*at], false, count);
+                    for (from, slopes) in starts.zip(slopes.chunks_exact_mut(n)) {
+                        activate(self.isa, *f, &mut out[from..from + n], slopes);
                     }
                 }
                 Op::Reshape { src, dst } => reshape(
@@ -230,7 +258,7 @@ impl<T: Real> Network<T> {
             let mut src = |src: usize| (src, std::mem::take(&mut block.gradients[src]));
             let (at, mut out) = match op {
                 Op::Conv(conv) => src(conv.src),
-                Op::Activate { src: s, .. }
+                Op::Activate { at: s, .. }
                 | Op::Reshape { src: s, .. }
                 | Op::Pool { src: s, .. }
                 | Op::Add { src: s, .. }
@@ -254,17 +282,10 @@ impl<T: Real> Network<T> {
                         );
                     }
                 }
-                Op::Activate { dst, .. } => {
-                    let rows = Rows::of(&tensors[*dst], true, &tensors[at], true, count);
-                    for (i, (from, to)) in rows.starts().enumerate() {
-                        let n = rows.len;
-                        products(
-                            self.isa,
-                            &gradient[from..from + n],
-                            &slopes[i * n..(i + 1) * n],
-                            add,
-                            &mut out[to..to + n],
-                        );
+                Op::Activate { .. } => {
+                    let (starts, n) = runs(&tensors[at], true, count);
+                    for (from, slopes) in starts.zip(slopes.chunks_exact(n)) {
+                        scale(self.isa, &mut out[from..from + n], slopes);
                     }
                 }
                 Op::Reshape { dst, .. } => {
@@ -337,118 +358,4 @@ fn convolutions(plan: &Plan) -> impl Iterator<Item = &crate::conv::Conv> {
         Op::Conv(conv) => Some(conv.as_ref()),
         _ => None,
     })
-}
-
-/// Pairs of equally long runs in two arrangements of the same images.
-struct Rows<'a> {
-    from: &'a Tensor,
-    to: &'a Tensor,
-    gradients: (bool, bool),
-    count: usize,
-    /// Numbers in a run.
-    len: usize,
-}
-
-impl<'a> Rows<'a> {
-    fn of(from: &'a Tensor, from_gradient: bool, to: &'a Tensor, to_gradient: bool, count: usize) -> Self {
-        let bare = |t: &Tensor, gradient: bool| if gradient { t.gradient_margin == 0 } else { t.margin == 0 };
-        let all = bare(from, from_gradient) && bare(to, to_gradient);
-        let len = if all { count * from.places() * from.channels } else { from.row_len() };
-        Rows { from, to, gradients: (from_gradient, to_gradient), count, len }
-    }
-
-    fn starts(&self) -> impl Iterator<Item = (usize, usize)> + '_ {
-        let runs = self.count * self.from.places() * self.from.channels / self.len.max(1);
-        let height = self.from.height;
-        (0..runs).map(move |i| {
-            let (n, y) = (i / height, i % height);
-            (self.from.row(n, y, self.gradients.0), self.to.row(n, y, self.gradients.1))
-        })
-    }
-
-    fn copy<T: Real>(&self, from: &[T], to: &mut [T], add: bool) {
-        for (a, b) in self.starts() {
-            let (from, to) = (&from[a..a + self.len], &mut to[b..b + self.len]);
-            match add {
-                true => to.iter_mut().zip(from).for_each(|(t, f)| *t += *f),
-                false => to.copy_from_slice(from),
-            }
-        }
-    }
-}
-
-/// Rows without anything between them into a tensor.
-fn enter<T: Real>(tensor: &Tensor, x: &[T], to: &mut [T]) {
-    let n = tensor.row_len();
-    for (row, x) in tensor.rows(x.len() / (n * tensor.height), false).zip(x.chunks_exact(n)) {
-        to[row..row + n].copy_from_slice(x);
-    }
-}
-
-/// And out of it.
-fn leave<T: Real>(tensor: &Tensor, gradient: bool, from: &[T], x: &mut [T]) {
-    let n = tensor.row_len();
-    for (row, x) in tensor.rows(x.len() / (n * tensor.height), gradient).zip(x.chunks_exact_mut(n)) {
-        x.copy_from_slice(&from[row..row + n]);
-    }
-}
-
-/// The same numbers in the same order, between tensors of different sides.
-fn reshape<T: Real>(
-    from: &Tensor,
-    from_gradient: bool,
-    values: &[T],
-    to: &Tensor,
-    to_gradient: bool,
-    out: &mut [T],
-    count: usize,
-    add: bool,
-) {
-    let run = if from.row_len() < to.row_len() { from.row_len() } else { to.row_len() };
-    let place = |t: &Tensor, gradient: bool, at: usize| {
-        let row = at / t.row_len();
-        t.row(row / t.height, row % t.height, gradient) + at % t.row_len()
-    };
-    for at in (0..count * from.height * from.row_len()).step_by(run.max(1)) {
-        let (a, b) = (place(from, from_gradient, at), place(to, to_gradient, at));
-        for i in 0..run {
-            out[b + i] = if add { out[b + i] + values[a + i] } else { values[a + i] };
-        }
-    }
-}
-
-fn pool<T: Real>(from: &Tensor, values: &[T], to: &Tensor, out: &mut [T], side: usize, count: usize) {
-    let (c, share) = (from.channels, T::from_f64(1.0 / (side * side) as f64));
-    for (i, row) in to.rows(count, false).enumerate() {
-        let (n, y) = (i / to.height, i % to.height);
-        for (x, out) in out[row..row + to.row_len()].chunks_exact_mut(c).enumerate() {
-            out.fill(T::ZERO);
-            for (j, k) in (0..side * side).map(|s| (s / side, s % side)) {
-                let at = from.row(n, y * side + j, false) + (x * side + k) * c;
-                out.iter_mut().zip(&values[at..at + c]).for_each(|(o, v)| *o += *v);
-            }
-            out.iter_mut().for_each(|o| *o = *o * share);
-        }
-    }
-}
-
-fn unpool<T: Real>(
-    from: &Tensor,
-    gradient: &[T],
-    to: &Tensor,
-    out: &mut [T],
-    side: usize,
-    count: usize,
-    add: bool,
-) {
-    let (c, share) = (to.channels, T::from_f64(1.0 / (side * side) as f64));
-    for (i, row) in to.rows(count, true).enumerate() {
-        let (n, y) = (i / to.height, i % to.height);
-        for (x, out) in out[row..row + to.row_len()].chunks_exact_mut(c).enumerate() {
-            let at = from.row(n, y / side, true) + x / side * c;
-            for (o, g) in out.iter_mut().zip(&gradient[at..at + c]) {
-                *o = if add { *o + *g * share } else { *g * share };
-            }
-        }
-    }
 }

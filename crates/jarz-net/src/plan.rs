@@ -9,15 +9,15 @@ use crate::tensor::Tensor;
 /// Images that a block has at least and at most.
 const BLOCK: (usize, usize) = (8, 64);
 /// Bytes of a block: it should stay in the second-level cache.
-const BLOCK_BYTES: usize = 4 << 20;
+const BLOCK_BYTES: usize = 2 << 20;
 
 /// An operation. What goes in and what comes out are numbers of tensors.
 #[derive(Clone, Debug)]
 pub(crate) enum Op {
     Conv(Box<Conv>),
+    /// In place: nobody needs what was there before, and half the memory is half the traffic.
     Activate {
-        src: usize,
-        dst: usize,
+        at: usize,
         f: Activation,
     },
     /// Another shape for the same numbers.
@@ -46,11 +46,10 @@ impl Op {
     pub fn dst(&self) -> usize {
         match self {
             Op::Conv(conv) => conv.dst,
-            Op::Activate { dst, .. }
-            | Op::Reshape { dst, .. }
-            | Op::Pool { dst, .. }
-            | Op::Add { dst, .. }
-            | Op::Sum { dst, .. } => *dst,
+            Op::Activate { at, .. } => *at,
+            Op::Reshape { dst, .. } | Op::Pool { dst, .. } | Op::Add { dst, .. } | Op::Sum { dst, .. } => {
+                *dst
+            }
         }
     }
 }
@@ -94,20 +93,25 @@ impl Plan {
                 return;
             };
             let (src, dst) = (at, tensors.len());
+            if let Some(f) = activation(layer) {
+                // The input, and what a residual block adds at its end, must stay: a copy is changed instead.
+                if src == 0 || open.contains(&src) {
+                    tensors.push(Tensor::new(to.sides()));
+                    drafts.push(Err(Op::Reshape { src, dst }));
+                    at = dst;
+                }
+                drafts.push(Err(Op::Activate { at, f }));
+                return;
+            }
             tensors.push(Tensor::new(to.sides()));
-            let activate = |f| Err(Op::Activate { src, dst, f });
             let mut affine = |stride, padding| weights.next().map(|w| Ok((w, src, dst, stride, padding)));
             let draft = match layer {
                 Layer::Conv2d { stride, padding, .. } => affine(*stride, *padding),
                 Layer::Linear { .. } => affine(1, 0),
-                Layer::Silu => Some(activate(Activation::Silu)),
-                Layer::LeakyRelu { slope } => Some(activate(Activation::LeakyRelu(*slope))),
-                Layer::Softplus => Some(activate(Activation::Softplus)),
-                Layer::Tanh => Some(activate(Activation::Tanh)),
                 Layer::Flatten => Some(Err(Op::Reshape { src, dst })),
                 Layer::AvgPool { kernel } => Some(Err(Op::Pool { src, dst, side: *kernel })),
                 Layer::Sum => Some(Err(Op::Sum { src, dst })),
-                Layer::Residual { .. } => None,
+                _ => None,
             };
             drafts.extend(draft);
             at = dst;
@@ -125,7 +129,7 @@ impl Plan {
             );
             tensors[*dst].gradient_margin = margin;
             let src = &mut tensors[*src];
-            src.margin = src.margin.max(*padding);
+            src.margin = src.margin.max(Conv::margin(src.sides(), *padding));
         }
         // Values, gradients and derivatives.
         let numbers: usize =
@@ -162,6 +166,16 @@ impl Plan {
     }
 }
 
+fn activation(layer: &Layer) -> Option<Activation> {
+    match layer {
+        Layer::Silu => Some(Activation::Silu),
+        Layer::LeakyRelu { slope } => Some(Activation::LeakyRelu(*slope)),
+        Layer::Softplus => Some(Activation::Softplus),
+        Layer::Tanh => Some(Activation::Tanh),
+        _ => None,
+    }
+}
+
 /// Backwards through the operations: whether a gradient has been written before.
 fn adds(ops: &[Op], tensors: usize) -> Vec<bool> {
     let mut written = vec![false; tensors];
@@ -169,11 +183,10 @@ fn adds(ops: &[Op], tensors: usize) -> Vec<bool> {
     for (i, op) in ops.iter().enumerate().rev() {
         let src = match op {
             Op::Conv(conv) => conv.src,
-            Op::Activate { src, .. }
-            | Op::Reshape { src, .. }
-            | Op::Pool { src, .. }
-            | Op::Sum { src, .. } => *src,
-            Op::Add { src, .. } => *src,
+            Op::Activate { .. } => continue,
+            Op::Reshape { src, .. } | Op::Pool { src, .. } | Op::Sum { src, .. } | Op::Add { src, .. } => {
+                *src
+            }
         };
         adds[i] = std::mem::replace(&mut written[src], true);
         if let Op::Add { other, .. } = op {

@@ -1,16 +1,20 @@
 //! The one product behind every layer: a matrix product whose left factor is read through two tables of offsets.
 //!
-//! `C[i, j] = start + sum_k A[rows[i] + terms[k]] B[k, j]`. With positions of an image as rows and the places of a kernel as terms this is a
+//! `C[i, j] = start + sum_k A[rows[i] + a_k] B[b_k, j]`. With positions of an image as rows and the places of a kernel as terms this is a
 //! convolution, without copying patches; with the two exchanged it is the gradient in its weights; with taps on the gradient of
 //! the output it is the gradient in its input. Every number of the result is one chain of fused multiply-adds in the order of the
 //! terms, so it depends neither on how the result is cut into tiles nor on the instruction set.
+//!
+//! Terms come in runs. A table with an entry per term would be one more load per term, and loads are what limits narrow products; and runs can
+//! leave out rows of the right factor that meet nothing but the zeros around an image.
 
 use jarz::Real;
 use jarz::simd::{Isa, LANES, Simd, Vector, dispatch};
-use std::ops::Range;
 
 /// Widest panel of the right factor, in vectors.
 const PANEL: usize = 4;
+/// Most runs that are used for all rows before going on.
+const RUNS: usize = 64;
 /// Bytes of a panel that are used for all rows before going on: most of the fastest cache.
 const SHARE: usize = 32 * 1024;
 
@@ -25,6 +29,47 @@ pub(crate) enum Start<'a, T> {
     Present,
 }
 
+/// Terms at equal distances in the left factor that belong to rows of the right factor one after the other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Run {
+    /// Where the first one lies in the left factor, from the beginning of a row.
+    pub a: u32,
+    /// From one to the next.
+    pub step: u32,
+    /// The first one's row of the right factor.
+    pub b: u32,
+    pub len: u32,
+}
+
+impl Run {
+    /// Neighbouring terms.
+    pub fn new(a: usize, b: usize, len: usize) -> Self {
+        Run { a: a as u32, step: 1, b: b as u32, len: len as u32 }
+    }
+
+    /// Appends a run to others, as part of the last one if it goes on at the same distance.
+    pub fn join(self, runs: &mut Vec<Run>) {
+        if self.len == 0 {
+            return;
+        }
+        if let Some(last) = runs.last_mut() {
+            let end = last.a + (last.len - 1) * last.step;
+            let (apart, goes_on) = (self.a.wrapping_sub(end), self.b == last.b + last.len && self.a > end);
+            let fits = |run: &Run| run.len == 1 || run.step == apart;
+            if goes_on && fits(last) && fits(&self) {
+                (last.step, last.len) = (apart, last.len + self.len);
+                return;
+            }
+        }
+        runs.push(self);
+    }
+
+    /// What is left of it after `count` terms.
+    fn after(self, count: u32) -> Self {
+        Run { a: self.a + count * self.step, b: self.b + count, len: self.len - count, ..self }
+    }
+}
+
 /// A product to be done.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Product<'a, T> {
@@ -32,10 +77,11 @@ pub(crate) struct Product<'a, T> {
     pub a: &'a [T],
     /// Where each row of it begins.
     pub rows: &'a [u32],
-    /// Where each term lies, from there.
-    pub terms: &'a [u32],
-    /// The right factor in panels, see [`pack`].
+    /// The terms.
+    pub runs: &'a [Run],
+    /// The right factor in panels, see [`pack`], and its rows.
     pub b: &'a [T],
+    pub depth: usize,
     /// Columns of the result.
     pub columns: usize,
     /// Where each row of the result begins.
@@ -82,14 +128,20 @@ pub(crate) fn pack<'r, T: Real>(
 
 /// Computes a product.
 pub(crate) fn multiply<T: Real>(isa: Isa, product: Product<'_, T>, c: &mut [T]) {
-    let Product { a, rows, terms, b, columns, to, start } = product;
+    let Product { a, rows, runs, b, depth, columns, to, start } = product;
     let top = |offsets: &[u32]| offsets.iter().fold(0, |top, &o| top.max(o)) as usize;
     if rows.is_empty() || columns == 0 {
         return;
     }
-    assert!(terms.is_empty() || top(rows) + top(terms) < a.len(), "a factor is read beyond its end");
+    let last = |run: &Run| run.a as usize + (run.len.max(1) - 1) as usize * run.step as usize;
+    let furthest = runs.iter().map(last).max();
+    assert!(furthest.is_none_or(|f| top(rows) + f < a.len()), "a factor is read beyond its end");
+    assert!(
+        runs.iter().all(|r| r.len == 0 || (r.b + r.len) as usize <= depth),
+        "a run is longer than its factor"
+    );
     assert!(rows.len() == to.len() && top(to) + columns <= c.len(), "a product does not fit its place");
-    assert!(b.len() >= terms.len() * padded(columns), "a factor is too short");
+    assert!(b.len() >= depth * padded(columns), "a factor is too short");
     if let Start::Row(row) = start {
         assert!(row.len() >= padded(columns), "a first row is too short");
     }
@@ -101,54 +153,71 @@ dispatch! { fn multiply_on{T: Real}{T}(product: Product<'_, T>, on: Isa, c: &mut
 
 #[inline(always)]
 fn all_panels<S: Simd, T: Real>(p: Product<'_, T>, on: Isa, c: &mut [T]) {
-    // Sums that the registers hold, tail included: rows x vectors.
+    // Sums that the registers hold: rows x vectors; with fewer rows where fewer are left.
     for (first, width) in panels(p.columns) {
         match (on, size_of::<T>()) {
             (Isa::Avx512, 4) => match width {
-                4 => panel::<S, T, 6, 3, 4>(&p, first, width, c),
-                3 => panel::<S, T, 8, 4, 3>(&p, first, width, c),
-                2 => panel::<S, T, 8, 4, 2>(&p, first, width, c),
-                _ => panel::<S, T, 8, 4, 1>(&p, first, width, c),
+                4 => panel::<S, T, 6, 4, 2, 4>(&p, first, 4, c),
+                3 => panel::<S, T, 8, 4, 2, 3>(&p, first, 3, c),
+                2 => panel::<S, T, 8, 4, 2, 2>(&p, first, 2, c),
+                _ => panel::<S, T, 10, 6, 2, 1>(&p, first, 1, c),
             },
             (Isa::Avx512, _) => match width {
-                2 | 4 => panel::<S, T, 6, 3, 2>(&p, first, width, c),
-                _ => panel::<S, T, 12, 6, 1>(&p, first, width, c),
+                2 | 4 => panel::<S, T, 6, 4, 2, 2>(&p, first, width, c),
+                _ => panel::<S, T, 12, 6, 2, 1>(&p, first, width, c),
             },
-            (_, 4) => panel::<S, T, 6, 3, 1>(&p, first, width, c),
-            _ => panel::<S, T, 3, 1, 1>(&p, first, width, c),
+            (_, 4) => panel::<S, T, 6, 3, 1, 1>(&p, first, width, c),
+            _ => panel::<S, T, 3, 2, 1, 1>(&p, first, width, c),
         }
     }
 }
 
-/// One panel, in tiles of `N` rows and `V` vectors; `H` rows where fewer are left.
+/// One panel, in tiles of `N` rows and `V` vectors; `H` or `Q` rows where fewer are left.
 #[inline(always)]
-fn panel<S: Simd, T: Real, const N: usize, const H: usize, const V: usize>(
+fn panel<S: Simd, T: Real, const N: usize, const H: usize, const Q: usize, const V: usize>(
     p: &Product<'_, T>,
     first: usize,
     width: usize,
     c: &mut [T],
 ) {
-    let share = (SHARE / (width * LANES * size_of::<T>())).max(1);
-    let mut begun = 0;
-    while begun == 0 || begun < p.terms.len() {
-        let terms = begun..p.terms.len().min(begun + share);
-        for part in (0..width).step_by(V) {
-            let mut at = 0;
-            while at < p.rows.len() {
-                if p.rows.len() - at > H {
-                    tile::<S, T, N, V>(p, first, width, part, at, terms.clone(), c);
-                    at += N;
-                } else {
-                    tile::<S, T, H, V>(p, first, width, part, at, terms.clone(), c);
-                    at += H;
+    let share = (SHARE / (width * LANES * size_of::<T>())).max(1) as u32;
+    let (mut runs, mut rest, mut begun) = (p.runs.iter(), Run::default(), false);
+    loop {
+        // The next runs whose part of the panel stays in cache.
+        let (mut part, mut count, mut left) = ([Run::default(); RUNS], 0, share);
+        while left > 0 && count < RUNS {
+            if rest.len == 0 {
+                match runs.next() {
+                    Some(run) => rest = *run,
+                    None => break,
                 }
             }
+            let len = rest.len.min(left);
+            part[count] = Run { len, ..rest };
+            (rest, left, count) = (rest.after(len), left - len, count + 1);
         }
-        begun += share;
+        if begun && count == 0 {
+            return;
+        }
+        let (part, start) = (&part[..count], if begun { Start::Present } else { p.start });
+        for vectors in (0..width).step_by(V) {
+            let mut at = 0;
+            while at < p.rows.len() {
+                let rows = p.rows.len() - at;
+                at += if rows > H {
+                    tile::<S, T, N, V>(p, first, width, vectors, at, part, start, c)
+                } else if rows > Q {
+                    tile::<S, T, H, V>(p, first, width, vectors, at, part, start, c)
+                } else {
+                    tile::<S, T, Q, V>(p, first, width, vectors, at, part, start, c)
+                };
+            }
+        }
+        begun = true;
     }
 }
 
-/// Rows `at .. at + N` (or what there is of them) in vectors `first + part ..` of the result.
+/// Rows `at .. at + N` (or what there is of them) in vectors `first + part ..` of the result. Gives `N`.
 #[inline(always)]
 fn tile<S: Simd, T: Real, const N: usize, const V: usize>(
     p: &Product<'_, T>,
@@ -156,10 +225,10 @@ fn tile<S: Simd, T: Real, const N: usize, const V: usize>(
     width: usize,
     part: usize,
     at: usize,
-    terms: Range<usize>,
+    runs: &[Run],
+    start: Start<'_, T>,
     c: &mut [T],
-) {
-    let start = if terms.start == 0 { p.start } else { Start::Present };
+) -> usize {
     let count = N.min(p.rows.len() - at);
     let from = (first + part) * LANES;
     let lanes = (p.columns - from).min(V * LANES);
@@ -203,19 +272,24 @@ fn tile<S: Simd, T: Real, const N: usize, const V: usize>(
             a[i] = a[i].add(p.rows[at + i.min(count - 1)] as usize);
         }
         let stride = width * LANES;
-        let mut b = p.b.as_ptr().add(p.terms.len() * first * LANES + terms.start * stride + part * LANES);
-        for &term in &p.terms[terms] {
-            let mut row = [sums[0][0]; V];
-            for v in 0..V {
-                row[v] = T::V::<S>::load(&*b.add(v * LANES).cast());
-            }
-            for i in 0..N {
-                let x = T::splat::<S>(*a[i].add(term as usize));
+        let panel = p.b.as_ptr().add(p.depth * first * LANES + part * LANES);
+        for run in runs {
+            let (mut k, step) = (run.a as usize, run.step as usize);
+            let mut b = panel.add(run.b as usize * stride);
+            for _ in 0..run.len {
+                let mut row = [sums[0][0]; V];
                 for v in 0..V {
-                    sums[i][v] = x.mul_add(row[v], sums[i][v]);
+                    row[v] = T::V::<S>::load(&*b.add(v * LANES).cast());
                 }
+                for i in 0..N {
+                    let x = T::splat::<S>(*a[i].add(k));
+                    for v in 0..V {
+                        sums[i][v] = x.mul_add(row[v], sums[i][v]);
+                    }
+                }
+                k += step;
+                b = b.add(stride);
             }
-            b = b.add(stride);
         }
         if whole {
             for i in 0..N {
@@ -236,6 +310,7 @@ fn tile<S: Simd, T: Real, const N: usize, const V: usize>(
             }
         }
     }
+    N
 }
 
 #[cfg(test)]
@@ -260,8 +335,11 @@ mod tests {
                     Start::Row(row) => row[j],
                     Start::Present => c[to],
                 };
-                for k in 0..p.terms.len() {
-                    sum = p.a[(p.rows[i] + p.terms[k]) as usize].mul_add(b[k * p.columns + j], sum);
+                for run in p.runs {
+                    for k in 0..run.len {
+                        let a = p.a[(p.rows[i] + run.a + k * run.step) as usize];
+                        sum = a.mul_add(b[(run.b + k) as usize * p.columns + j], sum);
+                    }
                 }
                 c[to] = sum;
             }
@@ -270,12 +348,16 @@ mod tests {
 
     fn agrees<T: Real>() {
         for columns in [1, 3, 16, 17, 32, 48, 64, 70, 80, 130] {
-            for (rows, terms) in [(1, 1), (2, 9), (5, 0), (7, 25), (13, 40), (31, 7)] {
-                let a = numbers::<T>(3 * rows + 2 * terms + 8, 1);
+            for (rows, terms) in [(1, 1), (2, 9), (5, 0), (7, 25), (13, 40), (16, 3), (31, 7), (6, 700)] {
+                let a = numbers::<T>(3 * rows + 4 * terms + 8, 1);
                 let b = numbers::<T>(terms * columns, 2);
                 let bias = numbers::<T>(padded(columns), 3);
                 let row_at: Vec<u32> = (0..rows as u32).map(|i| 3 * i).collect();
-                let term_at: Vec<u32> = (0..terms as u32).map(|k| 2 * k).collect();
+                // Neighbours, then one row left out and the rest two apart.
+                let half = terms / 2;
+                let mut runs = vec![Run::new(1, 0, half)];
+                let rest = terms.saturating_sub(half + 1) as u32;
+                runs.push(Run { a: half as u32 + 3, step: 2, b: half as u32 + 1, len: rest });
                 let to: Vec<u32> = (0..rows as u32).rev().map(|i| i * (columns as u32 + 5)).collect();
                 let mut panels = Vec::new();
                 pack(terms, columns, &mut panels, |k| &b[k * columns..(k + 1) * columns]);
@@ -283,8 +365,9 @@ mod tests {
                     let p = Product {
                         a: &a,
                         rows: &row_at,
-                        terms: &term_at,
+                        runs: &runs,
                         b: &panels,
+                        depth: terms,
                         columns,
                         to: &to,
                         start,
@@ -312,7 +395,21 @@ mod tests {
     #[should_panic(expected = "beyond its end")]
     fn a_factor_that_is_too_short_is_noticed() {
         let (a, b, mut c) = ([1.0f32; 4], [1.0; 16], [0.0; 1]);
-        let p = Product { a: &a, rows: &[3], terms: &[1], b: &b, columns: 1, to: &[0], start: Start::Zero };
+        let (runs, start) = ([Run::new(1, 0, 1)], Start::Zero);
+        let p = Product { a: &a, rows: &[3], runs: &runs, b: &b, depth: 1, columns: 1, to: &[0], start };
         multiply(Isa::best(), p, &mut c);
+    }
+
+    #[test]
+    fn runs_at_the_same_distance_become_one() {
+        let mut runs = Vec::new();
+        for run in
+            [Run::new(0, 0, 3), Run::new(3, 3, 2), Run::new(9, 5, 0), Run::new(9, 5, 1), Run::new(14, 6, 1)]
+        {
+            run.join(&mut runs);
+        }
+        assert_eq!(runs, [Run::new(0, 0, 5), Run { a: 9, step: 5, b: 5, len: 2 }]);
+        Run::new(19, 8, 1).join(&mut runs);
+        assert_eq!(runs.len(), 3, "a row of the right factor lies between");
     }
 }

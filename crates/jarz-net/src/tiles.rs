@@ -2,7 +2,7 @@
 
 use crate::architecture::Weights;
 use crate::conv::fit;
-use crate::product::{Product, Start, multiply, pack, padded};
+use crate::product::{Product, Run, Start, multiply, pack, padded};
 use crate::tensor::Tensor;
 use jarz::Real;
 use jarz::simd::Isa;
@@ -69,7 +69,8 @@ pub(crate) struct Tiles {
     lanes: usize,
     /// Where the outputs that reach each tile begin, and the numbers from there.
     rows: Vec<u32>,
-    terms: Vec<u32>,
+    runs: Vec<Run>,
+    terms: usize,
     /// Where each tile goes.
     to: Vec<u32>,
 }
@@ -98,18 +99,18 @@ impl Tiles {
         };
         let tiles = (0..block * y.tiles * x.tiles)
             .map(|i| corner(i / (y.tiles * x.tiles), i / x.tiles % y.tiles, i % x.tiles));
-        let terms =
-            (0..y.reach * x.reach * c).map(|k| (k / (x.reach * c) * row * c + k % (x.reach * c)) as u32);
+        let mut runs = Vec::new();
+        (0..y.reach).for_each(|j| Run::new(j * row * c, j * x.reach * c, x.reach * c).join(&mut runs));
         let rows: Vec<u32> = tiles.collect();
         let to = (0..rows.len()).map(|i| (i * padded(lanes)) as u32).collect();
-        Tiles { cuts, kernel, stride, padding, lanes, rows, terms: terms.collect(), to }
+        Tiles { cuts, kernel, stride, padding, lanes, terms: y.reach * x.reach * c, rows, runs, to }
     }
 
     /// `turned` has the weights by kernel place, output, input.
     pub fn pack<T: Real>(&self, w: &Weights, turned: &[T], out: &mut Vec<T>) {
         let [y, x] = self.cuts;
         let wide = padded(self.lanes);
-        let mut rows = vec![T::ZERO; self.terms.len() * wide];
+        let mut rows = vec![T::ZERO; self.terms * wide];
         for (k, row) in rows.chunks_exact_mut(wide).enumerate() {
             let (j, i, o) = (k / (x.reach * w.outputs), k / w.outputs % x.reach, k % w.outputs);
             for (at, lane) in row[..self.lanes].chunks_exact_mut(w.inputs).enumerate() {
@@ -121,7 +122,7 @@ impl Tiles {
                 }
             }
         }
-        pack(self.terms.len(), wide, out, |k| &rows[k * wide..(k + 1) * wide]);
+        pack(self.terms, wide, out, |k| &rows[k * wide..(k + 1) * wide]);
     }
 
     pub fn backward<T: Real>(
@@ -142,8 +143,9 @@ impl Tiles {
         let product = Product {
             a: gradient,
             rows: &self.rows[..tiles],
-            terms: &self.terms,
+            runs: &self.runs,
             b,
+            depth: self.terms,
             columns: wide,
             to: &self.to[..tiles],
             start: Start::Zero,
