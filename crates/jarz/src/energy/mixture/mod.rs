@@ -203,12 +203,12 @@ impl Mixture {
     /// Adds the gradient that belongs to `sum_i c_ik x_i` and `sum_i c_ik`, the latter rounded like the former or not at all.
     fn add_sums<T: Real>(&self, sums: &[T], masses: &[f64], rounded: &[f64], out: &mut [f64]) {
         let (d, modes) = (self.dim, self.modes);
+        let (means, log_masses) = out.split_at_mut(modes * d);
+        let precision = self.precision();
         for k in 0..modes {
             let (sums, mean) = (&sums[k * d..(k + 1) * d], self.mean(k));
-            for ((o, s), m) in out[k * d..(k + 1) * d].iter_mut().zip(sums).zip(mean) {
-                *o -= self.precision() * (s.to_f64() - rounded[k] * m);
-            }
-            out[modes * d + k] -= masses[k];
+            add_sum(Isa::best(), sums, mean, rounded[k], precision, &mut means[k * d..(k + 1) * d]);
+            log_masses[k] -= masses[k];
         }
     }
 
@@ -236,6 +236,15 @@ impl Mixture {
         T::weigh(Isa::best(), responsibilities, weights, modes, &mut ws.coefficients, masses, rounded);
         T::sum_rows(Isa::best(), x, &ws.coefficients, d, modes, &mut ws.sums);
         self.add_sums(&ws.sums, masses, rounded, out);
+    }
+}
+
+multiversion! {
+    /// Subtracts `precision (sum - mass mean)` from `out`.
+    fn add_sum[T: Real](sum: &[T], mean: &[f64], mass: f64, precision: f64, out: &mut [f64]) {
+        for ((o, s), m) in out.iter_mut().zip(sum).zip(mean) {
+            *o -= precision * (s.to_f64() - mass * m);
+        }
     }
 }
 

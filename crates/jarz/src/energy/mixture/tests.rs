@@ -265,3 +265,28 @@ fn fused_steps_in_many_dimensions() {
         check::<f64>(dim, modes, 20, 10);
     }
 }
+
+#[test]
+fn sums_over_many_rows_equal_the_formulas_on_every_path() {
+    for (dim, rows) in [(3, 64), (17, 96), (50, 100), (50, 177), (64, 129), (65, 70)] {
+        check::<f32>(dim, 2, rows, 6);
+        check::<f64>(dim, 2, rows, 7);
+    }
+}
+
+/// Shares of modes that are far apart, whose ratio no exponential can tell from zero or infinity.
+#[test]
+fn shares_of_far_modes_are_zero_and_one() {
+    fn far<T: Real>() {
+        let m = Mixture::new(&[vec![-1e4; 20], vec![1e4; 20]], &[0.0, 1.0], 0.5).unwrap();
+        let x: Vec<T> = (0..40 * 20).map(|i| T::from_f64(if i / 20 % 4 == 0 { -1e4 } else { 1e4 })).collect();
+        for isa in Isa::available() {
+            let (mut ws, mut out) = (MixtureWorkspace::<T>::default(), vec![0.0; 42]);
+            m.add_data_gradient_on(isa, &x, &mut out, &mut ws);
+            assert_eq!(out[40..], [-10.0, -30.0], "{isa:?}");
+            assert!(out[..40].iter().all(|g| *g == 0.0), "{isa:?}: {out:?}");
+        }
+    }
+    far::<f32>();
+    far::<f64>();
+}

@@ -1,6 +1,6 @@
 //! Sums over rows: coefficients of weighted walkers, and all that a data gradient needs.
 
-use super::{Modes, PanelRows, keep, normalise_pairs, normalise_parts, to_lanes};
+use super::{Modes, PanelRows, keep, normalise_parts, to_lanes};
 use crate::energy::mixture::NEGLIGIBLE;
 use crate::real::{Real, sum_lanes};
 use crate::simd::{LANES, Simd, Vector, dispatch, prefetch};
@@ -114,7 +114,13 @@ fn share_panels<S: Simd, T: Real>(
                 modes.log_masses[k] - modes.log_masses[0] - 0.5 * modes.precision * modes.distances[k * n];
             (total + S::D::splat(ratio)).store(&mut parts[k]);
         }
-        normalise_parts::<S>(&mut parts[..n]);
+        if let [first, second] = &mut parts[..n] {
+            let [a, b] = share_two::<S, T>(T::narrow::<S>(S::D::load(second)));
+            T::widen::<S>(a).store(first);
+            T::widen::<S>(b).store(second);
+        } else {
+            normalise_parts::<S>(&mut parts[..n]);
+        }
         keep::<S, T>(&panel, &parts[..n], kept);
         for (part, mass) in parts.iter().zip(&mut *masses) {
             let mut rounded = T::widen::<S>(T::narrow::<S>(S::D::load(part)));
@@ -185,18 +191,20 @@ fn gather_pairs<S: Simd, T: Real, const V: usize>(
         sums: [[zero; V]; 2],
         masses: [S::D::splat(0.0); 2],
     };
-    // Two panels at a time: the exponentials of one alone would have to be waited for.
+    // Two panels at a time, and their sums after the shares of the next two: nobody waits for exponentials.
     let mut pairs = x.chunks_exact(2 * LANES * dim);
-    for pair in &mut pairs {
-        gather.add::<2>(pair, LANES);
+    if let Some(first) = pairs.next() {
+        let (mut last, mut shares) = (first, gather.shares::<2>(first, LANES));
+        for pair in &mut pairs {
+            let next = gather.shares::<2>(pair, LANES);
+            gather.sum::<2>(last, LANES, &shares);
+            (last, shares) = (pair, next);
+        }
+        gather.sum::<2>(last, LANES, &shares);
     }
-    let mut panels = pairs.remainder().chunks_exact(LANES * dim);
-    for panel in &mut panels {
-        gather.add::<1>(panel, LANES);
-    }
-    let rest = panels.remainder();
-    if !rest.is_empty() {
-        gather.add::<1>(rest, rest.len() / dim);
+    for panel in pairs.remainder().chunks(LANES * dim) {
+        let shares = gather.shares::<1>(panel, panel.len() / dim);
+        gather.sum::<1>(panel, panel.len() / dim, &shares);
     }
     for k in 0..2 {
         for v in 0..V {
@@ -221,55 +229,73 @@ struct Gather<S: Simd, T: Real, const V: usize> {
 }
 
 impl<S: Simd, T: Real, const V: usize> Gather<S, T, V> {
-    /// Adds `M` panels of `count` rows each.
+    /// Vector `v` of a row.
+    ///
+    /// # Safety
+    /// There must be that row.
     #[inline(always)]
-    fn add<const M: usize>(&mut self, x: &[T], count: usize) {
-        /// How far ahead data is asked for, in numbers: about a panel.
-        const AHEAD: usize = 1024;
-        assert!(x.len() == M * count * self.dim && count <= LANES);
-        let zero = T::splat::<S>(T::ZERO);
-        // SAFETY: there are as many rows, of `dim` numbers each.
-        let vector = |row: usize, v: usize| unsafe {
+    unsafe fn vector(&self, x: &[T], row: usize, v: usize) -> T::V<S> {
+        // SAFETY: rows have `dim` numbers, which end within the last vector.
+        unsafe {
             let at = x.as_ptr().add(row * self.dim + v * LANES);
             if v + 1 < V {
                 T::V::<S>::load(&*at.cast::<[T; LANES]>())
             } else {
                 T::V::<S>::load_part(std::slice::from_raw_parts(at, self.dim - (V - 1) * LANES))
             }
-        };
-        let mut logs = [[S::D::splat(0.0); M]; 2];
+        }
+    }
+
+    /// The shares of `M` panels of `count` rows each, which are added to the masses.
+    #[inline(always)]
+    fn shares<const M: usize>(&mut self, x: &[T], count: usize) -> [[[T; LANES]; 2]; M] {
+        /// How far ahead data is asked for, in numbers: about a panel.
+        const AHEAD: usize = 1024;
+        assert!(x.len() == M * count * self.dim && count <= LANES);
+        let zero = T::splat::<S>(T::ZERO);
+        let mut logs = [zero; M];
         for m in 0..M {
             let mut products = [zero; LANES];
             for i in 0..count {
-                let mut sum = zero;
+                let (row, mut sum) = (m * count + i, zero);
                 for v in 0..V {
-                    prefetch(x.as_ptr().wrapping_add(AHEAD + (m * count + i) * self.dim + v * LANES));
-                    sum = (vector(m * count + i, v) - self.origins[v]).mul_add(self.tilts[v], sum);
+                    prefetch(x.as_ptr().wrapping_add(AHEAD + row * self.dim + v * LANES));
+                    // SAFETY: there are as many rows.
+                    let apart = unsafe { self.vector(x, row, v) } - self.origins[v];
+                    sum = apart.mul_add(self.tilts[v], sum);
                 }
                 products[i] = sum;
             }
-            logs[1][m] = T::widen::<S>(T::V::<S>::sums(&products)) + self.ratio;
+            logs[m] = T::narrow::<S>(T::widen::<S>(T::V::<S>::sums(&products)) + self.ratio);
         }
-        normalise_pairs::<S, M>(&mut logs);
         let mut c = [[[T::ZERO; LANES]; 2]; M];
         for m in 0..M {
+            let shares = share_two::<S, T>(logs[m]);
             for k in 0..2 {
-                let mut rounded = T::narrow::<S>(logs[k][m]);
-                rounded.store(&mut c[m][k]);
+                let mut share = shares[k];
+                share.store(&mut c[m][k]);
                 if count < LANES {
                     // Lanes without a row do not count.
                     c[m][k][count..].fill(T::ZERO);
-                    rounded = T::V::<S>::load(&c[m][k]);
+                    share = T::V::<S>::load(&c[m][k]);
                 }
-                self.masses[k] = self.masses[k] + T::widen::<S>(rounded);
+                self.masses[k] = self.masses[k] + T::widen::<S>(share);
             }
         }
+        c
+    }
+
+    /// Adds the rows of `M` panels of `count` rows each, by their shares.
+    #[inline(always)]
+    fn sum<const M: usize>(&mut self, x: &[T], count: usize, c: &[[[T; LANES]; 2]; M]) {
+        assert!(x.len() == M * count * self.dim && count <= LANES);
         let mut sums = self.sums;
         for m in 0..M {
             for i in 0..count {
                 let (c0, c1) = (T::splat::<S>(c[m][0][i]), T::splat::<S>(c[m][1][i]));
                 for v in 0..V {
-                    let x = vector(m * count + i, v);
+                    // SAFETY: there are as many rows.
+                    let x = unsafe { self.vector(x, m * count + i, v) };
                     sums[0][v] = c0.mul_add(x, sums[0][v]);
                     sums[1][v] = c1.mul_add(x, sums[1][v]);
                 }
@@ -277,6 +303,19 @@ impl<S: Simd, T: Real, const V: usize> Gather<S, T, V> {
         }
         self.sums = sums;
     }
+}
+
+/// The shares of two modes from the logarithm of their ratio, second to first, in the precision in which they are needed.
+#[inline(always)]
+fn share_two<S: Simd, T: Real>(log: T::V<S>) -> [T::V<S>; 2] {
+    let (zero, one) = (T::splat::<S>(T::ZERO), T::splat::<S>(T::ONE));
+    let e = T::exp::<S>(log.if_greater(zero, zero - log, log));
+    // What is lost in rounding anyway is zero, so that nothing below has to handle denormal numbers.
+    let negligible = T::splat::<S>(T::from_f64(NEGLIGIBLE));
+    let e = e.if_greater(negligible, e, zero);
+    let large = one.div(one + e);
+    let small = e * large;
+    [log.if_greater(zero, small, large), log.if_greater(zero, large, small)]
 }
 
 /// The first 16 numbers; zeros where they run out.
@@ -300,15 +339,27 @@ fn sum_tile<S: Simd, T: Real, const K: usize, const V: usize>(
     (first, column): (usize, usize),
     sums: &mut [T],
 ) {
+    let rows = x.len() / dim;
+    let last = (dim - column - (V - 1) * LANES).min(LANES);
+    assert!(x.len() == rows * dim && c.len() >= rows * modes, "not as many rows as coefficients");
+    assert!(first + K <= modes && dim > column + (V - 1) * LANES, "not as many columns or modes");
     let mut acc = [[T::splat::<S>(T::ZERO); V]; K];
-    for (row, c) in x.chunks_exact(dim).zip(c.chunks_exact(modes)) {
-        let row = &row[column..];
+    for i in 0..rows {
         let mut weight = [T::splat::<S>(T::ZERO); K];
         for k in 0..K {
-            weight[k] = T::splat::<S>(c[first + k]);
+            // SAFETY: every row has `modes` coefficients, as was checked.
+            weight[k] = T::splat::<S>(unsafe { *c.get_unchecked(i * modes + first + k) });
         }
         for v in 0..V {
-            let x = load_some::<S, T>(&row[v * LANES..]);
+            // SAFETY: every row has `dim` numbers, and these end with the last vector or after it.
+            let x = unsafe {
+                let at = x.as_ptr().add(i * dim + column + v * LANES);
+                if v + 1 < V {
+                    T::V::<S>::load(&*at.cast::<[T; LANES]>())
+                } else {
+                    T::V::<S>::load_part(std::slice::from_raw_parts(at, last))
+                }
+            };
             for k in 0..K {
                 acc[k][v] = weight[k].mul_add(x, acc[k][v]);
             }
