@@ -47,8 +47,12 @@ pub fn kinds<T: Real>() -> Vec<(&'static str, Setup<T, Mixture>)> {
         ("mini-batch", with(|s| (s.batch, s.data_batch) = (Some(700), Some(300)))),
         ("mala", with(|s| s.kernel = Kernel::mala().with_steps(2))),
         ("mala mini-batch", with(|s| (s.kernel, s.batch) = (Kernel::mala(), Some(501)))),
-        ("ghmc", with(|s| s.kernel = Kernel::ghmc(0.5).with_steps(2))),
-        ("ghmc mini-batch", with(|s| (s.kernel, s.batch) = (Kernel::ghmc(1.0), Some(501)))),
+        // These keep up too well to be resampled by need.
+        ("ghmc", with(|s| (s.kernel, s.trigger) = (Kernel::ghmc(0.5).with_steps(2), Trigger::Every(9)))),
+        (
+            "ghmc mini-batch",
+            with(|s| (s.kernel, s.batch, s.trigger) = (Kernel::ghmc(1.0), Some(501), Trigger::Every(9))),
+        ),
         ("clipped", with(|s| s.kernel = Kernel::ula().with_clip(Some(Clip::Norm(1.0))).with_steps(2))),
         ("continuous", with(|s| s.algorithm = Algorithm::JarzynskiContinuous)),
         (
@@ -66,7 +70,10 @@ pub fn kinds<T: Real>() -> Vec<(&'static str, Setup<T, Mixture>)> {
         ),
         (
             "witnesses with momentum",
-            with(|s| (s.witnesses, s.average, s.kernel) = (900, Some(20.0), Kernel::ghmc(1.0))),
+            with(|s| {
+                (s.witnesses, s.average, s.kernel) = (900, Some(20.0), Kernel::ghmc(1.0));
+                s.trigger = Trigger::Every(9);
+            }),
         ),
         ("pcd", with(|s| s.algorithm = Algorithm::Pcd)),
         ("cd", with(|s| (s.algorithm, s.kernel) = (Algorithm::Cd, Kernel::ula().with_steps(3)))),
