@@ -21,15 +21,16 @@ pub fn evaluate(args: EvaluateArgs, ui: &Ui) -> Result<(), CliError> {
         return Err(CliError::Message(text));
     }
     let out = args.out.clone().unwrap_or_else(|| args.dir.join("evaluate.json"));
+    let default = Settings::default();
     let annealing = Settings {
         walkers: args.walkers,
         moves: args.moves,
         friction: args.friction,
-        acceptance: args.acceptance.unwrap_or(if args.friction.is_some() { 0.9 } else { 0.65 }),
+        acceptance: args.acceptance.unwrap_or(if args.friction.is_some() { 0.9 } else { default.acceptance }),
         step_ess: args.step_ess,
         seed: args.seed,
         threads: args.threads,
-        ..Settings::default()
+        ..default
     };
     let request = EvaluateRequest { data: args.data, array: args.array, annealing };
     let mut told = Instant::now();
