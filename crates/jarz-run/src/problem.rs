@@ -314,6 +314,7 @@ fn setup<T: Real, E: Energy<T>>(
         },
         optimizer: opt,
         trust_region: optimizer.trust_region,
+        delay: optimizer.delay,
         scheme: match config.resampling.scheme {
             SchemeName::Multinomial => Scheme::Multinomial,
             SchemeName::Stratified => Scheme::Stratified,

@@ -49,6 +49,9 @@ pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
     list("step_size", &[state.step_size]);
     list("memory.variance", &state.memory[0]);
     list("memory.covariance", &state.memory[1]);
+    if !state.waiting.is_empty() {
+        list("waiting", &state.waiting);
+    }
     list("last", &state.last);
     list("seconds", &[seconds]);
     put_walkers(&mut out, "", state.iteration, &state.walkers, &state.sums);
@@ -111,22 +114,24 @@ pub fn from_snapshot<T: Scalar>(snapshot: &Snapshot) -> Result<(State<T>, f64), 
         return Err(RunError::Impossible(text));
     }
     let list = |name: &str| snapshot.f64s(name).map(<[f64]>::to_vec);
+    let if_any = |name: &str| match snapshot.arrays.contains_key(name) {
+        true => list(name),
+        false => Ok(Vec::new()),
+    };
     let last = snapshot.f64s_shaped("last", &[3])?;
     let (walkers, sums) = get_walkers(snapshot, "")?;
     let witnessed = snapshot.arrays.keys().any(|name| name.starts_with(WITNESSES));
     let state = State {
         iteration: snapshot.u64s_shaped("counts", &[3])?[0],
         theta: list("theta")?,
-        average: match snapshot.arrays.contains_key("average") {
-            true => list("average")?,
-            false => Vec::new(),
-        },
+        average: if_any("average")?,
         moments: [list("optimizer.first")?, list("optimizer.second")?],
         walkers,
         sums,
         witnesses: witnessed.then(|| get_walkers(snapshot, WITNESSES)).transpose()?,
         step_size: snapshot.f64s_shaped("step_size", &[1])?[0],
         memory: [list("memory.variance")?, list("memory.covariance")?],
+        waiting: if_any("waiting")?,
         last: [last[0], last[1], last[2]],
     };
     Ok((state, snapshot.f64s_shaped("seconds", &[1])?[0]))

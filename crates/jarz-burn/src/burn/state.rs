@@ -22,6 +22,7 @@ impl DeviceTrainer {
             },
             step_size: self.step_size,
             memory: Default::default(),
+            waiting: Vec::new(),
             last: self.last,
         })
     }

@@ -2,6 +2,7 @@
 
 mod average;
 mod data_gradient;
+mod delay;
 mod estimates;
 mod setup;
 mod trust;
@@ -25,6 +26,7 @@ use crate::walkers::Walkers;
 use crate::weights::WeightSums;
 use average::Average;
 use data_gradient::DataGradient;
+use delay::Delay;
 use estimates::DataTerm;
 use std::sync::Arc;
 
@@ -66,6 +68,8 @@ pub struct State<T> {
     pub step_size: f64,
     /// Variance and covariance of the walkers' gradients, for the leave-one-out correction.
     pub memory: [Vec<f64>; 2],
+    /// Directions that wait to be followed, the oldest first.
+    pub waiting: Vec<f64>,
     /// Acceptance, gradient norm and step scale of the last iteration.
     pub last: [f64; 3],
 }
@@ -83,6 +87,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     algorithm: Algorithm,
     disturbance: Option<Arc<dyn Disturbance<T>>>,
     memory: Option<Memory>,
+    delay: Delay,
     optimizer: Optimizer,
     trained: Vec<bool>,
     trust_region: Option<f64>,
@@ -116,6 +121,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let Setup { energy, data, algorithm, optimizer, ranks, .. } = setup;
         let leave_one_out = algorithm == Algorithm::Jarzynski
             && energy.per_walker().is_some()
+            && setup.delay == 0
             && setup.self_interaction != Some(SelfInteractionRule::None);
         let trained: Vec<bool> = optimizer.rates().iter().map(|r| *r != 0.0).collect();
         let (kernel, scheme) = (setup.kernel, setup.scheme);
@@ -143,6 +149,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             algorithm,
             disturbance: setup.disturbance,
             memory: leave_one_out.then(Memory::default),
+            delay: Delay::new(setup.delay),
             optimizer,
             trained,
             trust_region: setup.trust_region,
@@ -194,12 +201,15 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         // theta_{k+1} = opt(theta_k, D_k)
         theta.copy_from_slice(self.energy.params());
         response.fill(0.0);
-        self.optimizer.step(k, &direction, &mut theta, &mut response);
+        let moves = self.delay.pass(&mut direction);
+        if moves {
+            self.optimizer.step(self.delay.since(k), &direction, &mut theta, &mut response);
+        }
         if theta.iter().any(|t| !t.is_finite()) {
             return Err(Error::DivergedDirection { iteration: k, what: "new parameter vector" });
         }
         self.next.set_params(&theta);
-        let step_scale = self.keep_within_trust_region(&mut theta);
+        let step_scale = if moves { self.keep_within_trust_region(&mut theta) } else { self.last[2] };
         response.iter_mut().for_each(|r| *r *= step_scale);
         let looking = self.look(k, &mut response);
 
@@ -340,6 +350,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             witnesses: self.witnesses.as_ref().map(|w| (w.all_walkers(), w.sums().clone())),
             step_size: self.step_size,
             memory: self.memory.as_ref().map_or_else(Default::default, |m| m.as_arrays()),
+            waiting: self.delay.to_list(),
             last: self.last,
         }
     }
@@ -356,6 +367,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             _ => false,
         };
         let fits = memory_fits
+            && self.delay.fits(&state.waiting, params, state.iteration)
             && witnesses_fit
             && state.theta.len() == params
             && state.average.len() == self.average.as_ref().map_or(0, |a| a.params().len())
@@ -383,6 +395,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         if let Some(memory) = &mut self.memory {
             *memory = Memory::from_arrays(state.memory);
         }
+        self.delay.restore(&state.waiting, params);
         self.last = state.last;
         self.full_term = None;
         Ok(())

@@ -33,6 +33,9 @@ pub struct Setup<T, E> {
     pub step_size: StepSize,
     /// How parameters move.
     pub optimizer: Optimizer,
+    /// Iterations that a direction waits before it is followed, so that walkers are not weighted by steps they have just caused: as many as they
+    /// need to forget where they were, for models without a leave-one-out correction.
+    pub delay: usize,
     /// Limit on the variance of `U_{k+1} - U_k` over the walkers: longer parameter steps are shortened.
     pub trust_region: Option<f64>,
     /// How ancestors are drawn.
@@ -79,6 +82,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             kernel: Kernel::ula(),
             step_size: StepSize::fixed(0.1),
             optimizer: Optimizer::new(Rule::Gradient, vec![0.01; params]),
+            delay: 0,
             trust_region: None,
             scheme: Scheme::Systematic,
             trigger: Trigger::EssBelow(Thresholds::constant(0.5)),
@@ -216,6 +220,10 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         }
         let weights_need_gradients = self.algorithm == Algorithm::JarzynskiContinuous;
         let asked = self.self_interaction == Some(SelfInteractionRule::LeaveOneOut);
+        if asked && self.delay > 0 {
+            let text = "the leave-one-out correction is for directions that are followed at once: take no delay, or no correction";
+            return complain(text.into());
+        }
         if asked && matches!(self.optimizer.rule(), Rule::Natural { .. }) {
             return complain("there is no leave-one-out correction with the natural gradient".into());
         }
