@@ -80,8 +80,8 @@ impl Engine for DeviceEngine {
         if config.optimizer.kind == OptimizerName::Natural {
             return refuse("optimizer.kind", "natural", "take \"adam\"");
         }
-        if config.optimizer.delay > 0 {
-            return refuse("optimizer.delay", &config.optimizer.delay.to_string(), "take 0");
+        if let Some(delay) = config.optimizer.delay {
+            return refuse("optimizer.delay", &delay.to_string(), "leave it out");
         }
         if config.algorithm.kind == AlgorithmKind::JarzynskiContinuous {
             return refuse("algorithm.kind", "jarzynski-continuous", "take \"jarzynski\"");

@@ -182,6 +182,7 @@ impl Config {
             ("optimizer.clip_norm", optimizer.clip_norm),
             ("optimizer.trust_region", optimizer.trust_region),
             ("optimizer.average", optimizer.average),
+            ("optimizer.delay", optimizer.delay),
             ("optimizer.epsilon", optimizer.epsilon),
         ] {
             value.map_or(Ok(()), |v| positive(key, v))?;

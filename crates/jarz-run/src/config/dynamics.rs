@@ -135,9 +135,10 @@ pub struct OptimizerConfig {
     /// Largest variance of `U_{k+1} - U_k` over the walkers in one parameter step.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub trust_region: Option<f64>,
-    /// Iterations that a direction waits before it is followed: walkers forget where they were meanwhile, and are not weighted by steps they caused.
-    #[serde(skip_serializing_if = "super::is_zero")]
-    pub delay: usize,
+    /// How long a direction waits before it is followed, in the kernel's time (`sqrt(2 h)` a step with momentum, `h` without): walkers forget where
+    /// they were meanwhile, and are not weighted by steps they caused.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub delay: Option<f64>,
     /// Memory in iterations of a running mean of the parameters: the model that is judged, and that witnesses follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average: Option<f64>,
@@ -158,7 +159,7 @@ impl Default for OptimizerConfig {
             damping: None,
             clip_norm: None,
             trust_region: None,
-            delay: 0,
+            delay: None,
             average: None,
             schedule: None,
         }

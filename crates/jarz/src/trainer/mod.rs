@@ -14,7 +14,7 @@ use crate::algorithm::{Algorithm, SelfInteractionRule};
 use crate::data::Dataset;
 use crate::energy::Energy;
 use crate::error::Error;
-use crate::kernel::StepSize;
+use crate::kernel::{Kernel, StepSize};
 use crate::leave_one_out::Memory;
 use crate::optimizer::Optimizer;
 use crate::parallel::Layout;
@@ -68,7 +68,7 @@ pub struct State<T> {
     pub step_size: f64,
     /// Variance and covariance of the walkers' gradients, for the leave-one-out correction.
     pub memory: [Vec<f64>; 2],
-    /// Directions that wait to be followed, the oldest first.
+    /// How many directions have been followed and those that wait, the oldest first; empty without delay.
     pub waiting: Vec<f64>,
     /// Acceptance, gradient norm and step scale of the last iteration.
     pub last: [f64; 3],
@@ -87,7 +87,8 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     algorithm: Algorithm,
     disturbance: Option<Arc<dyn Disturbance<T>>>,
     memory: Option<Memory>,
-    delay: Delay,
+    delay: Option<(f64, Delay)>,
+    kernel: Kernel,
     optimizer: Optimizer,
     trained: Vec<bool>,
     trust_region: Option<f64>,
@@ -121,7 +122,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let Setup { energy, data, algorithm, optimizer, ranks, .. } = setup;
         let leave_one_out = algorithm == Algorithm::Jarzynski
             && energy.per_walker().is_some()
-            && setup.delay == 0
+            && setup.delay.is_none()
             && setup.self_interaction != Some(SelfInteractionRule::None);
         let trained: Vec<bool> = optimizer.rates().iter().map(|r| *r != 0.0).collect();
         let (kernel, scheme) = (setup.kernel, setup.scheme);
@@ -149,7 +150,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             algorithm,
             disturbance: setup.disturbance,
             memory: leave_one_out.then(Memory::default),
-            delay: Delay::new(setup.delay),
+            delay: setup.delay.map(|time| (time, Delay::default())),
+            kernel,
             optimizer,
             trained,
             trust_region: setup.trust_region,
@@ -201,15 +203,22 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         // theta_{k+1} = opt(theta_k, D_k)
         theta.copy_from_slice(self.energy.params());
         response.fill(0.0);
-        let moves = self.delay.pass(&mut direction);
-        if moves {
-            self.optimizer.step(self.delay.since(k), &direction, &mut theta, &mut response);
+        let turn = match &mut self.delay {
+            Some((time, delay)) => {
+                let wait = delay::iterations(*time, &self.kernel, self.step_size);
+                delay.pass(&mut direction, wait).then(|| delay.followed())
+            }
+            None => Some(k),
+        };
+        if let Some(turn) = turn {
+            self.optimizer.step(turn, &direction, &mut theta, &mut response);
         }
         if theta.iter().any(|t| !t.is_finite()) {
             return Err(Error::DivergedDirection { iteration: k, what: "new parameter vector" });
         }
         self.next.set_params(&theta);
-        let step_scale = if moves { self.keep_within_trust_region(&mut theta) } else { self.last[2] };
+        let step_scale =
+            if turn.is_some() { self.keep_within_trust_region(&mut theta) } else { self.last[2] };
         response.iter_mut().for_each(|r| *r *= step_scale);
         let looking = self.look(k, &mut response);
 
@@ -350,7 +359,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             witnesses: self.witnesses.as_ref().map(|w| (w.all_walkers(), w.sums().clone())),
             step_size: self.step_size,
             memory: self.memory.as_ref().map_or_else(Default::default, |m| m.as_arrays()),
-            waiting: self.delay.to_list(),
+            waiting: self.delay.as_ref().map_or_else(Vec::new, |(_, d)| d.to_list()),
             last: self.last,
         }
     }
@@ -367,7 +376,10 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             _ => false,
         };
         let fits = memory_fits
-            && self.delay.fits(&state.waiting, params, state.iteration)
+            && match &mut self.delay {
+                Some((_, delay)) => delay.restore(&state.waiting, params),
+                None => state.waiting.is_empty(),
+            }
             && witnesses_fit
             && state.theta.len() == params
             && state.average.len() == self.average.as_ref().map_or(0, |a| a.params().len())
@@ -395,7 +407,6 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         if let Some(memory) = &mut self.memory {
             *memory = Memory::from_arrays(state.memory);
         }
-        self.delay.restore(&state.waiting, params);
         self.last = state.last;
         self.full_term = None;
         Ok(())

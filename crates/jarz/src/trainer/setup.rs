@@ -1,6 +1,7 @@
 //! What a run is made of, and where its walkers begin.
 
 use super::average::Average;
+use super::delay;
 use crate::algorithm::{Algorithm, SelfInteractionRule};
 use crate::data::Dataset;
 use crate::energy::{Energy, Stratification};
@@ -33,9 +34,9 @@ pub struct Setup<T, E> {
     pub step_size: StepSize,
     /// How parameters move.
     pub optimizer: Optimizer,
-    /// Iterations that a direction waits before it is followed, so that walkers are not weighted by steps they have just caused: as many as they
-    /// need to forget where they were, for models without a leave-one-out correction.
-    pub delay: usize,
+    /// How long a direction waits before it is followed, in the kernel's time (`sqrt(2 h)` a step with momentum, `h` without), so that walkers are not
+    /// weighted by steps they have just caused. In whitened coordinates they forget where they were in a time of 2 or 3. For models without a leave-one-out correction.
+    pub delay: Option<f64>,
     /// Limit on the variance of `U_{k+1} - U_k` over the walkers: longer parameter steps are shortened.
     pub trust_region: Option<f64>,
     /// How ancestors are drawn.
@@ -82,7 +83,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             kernel: Kernel::ula(),
             step_size: StepSize::fixed(0.1),
             optimizer: Optimizer::new(Rule::Gradient, vec![0.01; params]),
-            delay: 0,
+            delay: None,
             trust_region: None,
             scheme: Scheme::Systematic,
             trigger: Trigger::EssBelow(Thresholds::constant(0.5)),
@@ -204,6 +205,16 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         {
             return complain(format!("the trust region must be positive, not {limit}"));
         }
+        if let Some(time) = self.delay {
+            if !(time > 0.0 && time.is_finite()) {
+                return complain(format!("the delay of directions must be positive, not {time}"));
+            }
+            if delay::iterations(time, &self.kernel, h).is_none() {
+                return complain(format!(
+                    "directions would wait for more than 1000 iterations: the kernel's time step {h} is too short for a delay of {time}; momentum (ghmc) moves walkers faster"
+                ));
+            }
+        }
         if self.disturbance.is_some() && self.algorithm.is_weighted() {
             return complain(
                 "disturbing walkers would make their weights wrong: take an algorithm without weights".into(),
@@ -220,7 +231,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         }
         let weights_need_gradients = self.algorithm == Algorithm::JarzynskiContinuous;
         let asked = self.self_interaction == Some(SelfInteractionRule::LeaveOneOut);
-        if asked && self.delay > 0 {
+        if asked && self.delay.is_some() {
             let text = "the leave-one-out correction is for directions that are followed at once: take no delay, or no correction";
             return complain(text.into());
         }
