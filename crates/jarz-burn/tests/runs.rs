@@ -125,6 +125,7 @@ fn what_the_device_cannot_do_is_refused() {
         (&["precision=f64"], &["precision", "f32", "processor"]),
         (&["kernel.kind=ghmc"], &["kernel.kind", "ghmc", "mala"]),
         (&["optimizer.kind=natural"], &["optimizer.kind", "natural", "adam"]),
+        (&["optimizer.delay=3.0"], &["optimizer.delay", "leave it out"]),
         (&["algorithm.self_interaction=leave-one-out"], &["leave-one-out", "walkers.witnesses"]),
         (&["algorithm.kind=jarzynski-continuous"], &["jarzynski-continuous", "jarzynski"]),
         (&["walkers.count=20000000"], &["20000000 walkers", "MiB", "walkers.count"]),

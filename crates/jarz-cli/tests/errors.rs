@@ -40,6 +40,7 @@ fn configurations() {
         ("data.batch=2000", &["data.batch"]),
         ("run.log_every=0", &["run.log_every"]),
         ("run.threads=100000", &["run.threads"]),
+        ("optimizer.delay=0", &["optimizer.delay", "positive"]),
         ("algorithm.kind=sgd", &["sgd", "jarzynski"]),
         ("algorithm.self_interaction=maybe", &["maybe", "leave-one-out"]),
     ];

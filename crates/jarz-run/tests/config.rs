@@ -42,6 +42,7 @@ frozen = ["log_mass.0"]
 beta1 = 0.5
 epsilon = 1e-6
 trust_region = 0.01
+delay = 2.5
 [optimizer.schedule]
 shape = "cosine"
 end = 0.1
