@@ -47,11 +47,11 @@ fn write<T: Real>(path: &Path, shape: &[usize], values: &[T]) -> Result<(), Benc
     Ok(())
 }
 
-/// The noise of the first steps, without the padding of its rows, and the walkers that move.
+/// The noise of the first steps, and the walkers that move.
 fn write_noise<T: Real>(folder: &Path, shape: &Shape) -> Result<(), BenchError> {
-    let (dim, stride, random) = (shape.dim, T::noise_stride(shape.dim), random());
+    let (dim, random) = (shape.dim, random());
     let (mut noise, mut chosen) = (Vec::new(), Vec::new());
-    let mut rows = vec![T::ZERO; shape.moving() * stride];
+    let mut rows = vec![T::ZERO; shape.moving() * dim];
     let mut subset = Subset::default();
     for step in 0..STEPS {
         let ids = match shape.batch {
@@ -62,8 +62,8 @@ fn write_noise<T: Real>(folder: &Path, shape: &Shape) -> Result<(), BenchError> 
             }
             None => WalkerIds::From(0),
         };
-        random.normal_rows(step, Purpose::Noise, ids, dim, &mut rows);
-        noise.extend(rows.chunks_exact(stride).flat_map(|row| row[..dim].iter().copied()));
+        random.noise_rows(step, Purpose::Noise, ids, dim, &mut rows);
+        noise.extend_from_slice(&rows);
     }
     write(&folder.join("noise.npy"), &[STEPS as usize, shape.moving(), dim], &noise)?;
     if shape.batch.is_some() {

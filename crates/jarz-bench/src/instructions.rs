@@ -49,7 +49,7 @@ struct Kernel {
 }
 
 fn kernels() -> Vec<Kernel> {
-    let mut all = vec![normals::<f32>(), normals::<f64>()];
+    let mut all = vec![normals::<f32>(), normals::<f64>(), noise::<f32>(), noise::<f64>()];
     let paper = SelfInteractionRule::None;
     all.push(step::<f32>("step", None, paper));
     all.push(step::<f64>("step", None, paper));
@@ -66,6 +66,15 @@ fn normals<T: Real>() -> Kernel {
         Ok(())
     };
     Kernel { name: format!("normals-{}", T::NAME), units: (WALKERS * DIM) as f64, run: Box::new(run) }
+}
+
+fn noise<T: Real>() -> Kernel {
+    let run = || {
+        let mut out = vec![T::ZERO; WALKERS * DIM];
+        measured(&mut || Random::new(SEED).noise_rows(0, Purpose::Noise, WalkerIds::From(0), DIM, &mut out));
+        Ok(())
+    };
+    Kernel { name: format!("noise-{}", T::NAME), units: (WALKERS * DIM) as f64, run: Box::new(run) }
 }
 
 fn step<T: Real>(name: &str, batch: Option<usize>, rule: SelfInteractionRule) -> Kernel {

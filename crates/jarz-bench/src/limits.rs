@@ -25,24 +25,23 @@ impl<T: Real> Limits<T> {
     /// For a step of this shape on so many threads (0: all).
     pub fn new(shape: &Shape, threads: usize) -> Result<Self, BenchError> {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
-        let (dim, stride) = (shape.dim, T::noise_stride(shape.dim));
+        let dim = shape.dim;
         let positions = vec![T::ONE; shape.walkers * dim];
-        Ok(Limits { pool, dim, positions, normals: vec![T::ONE; shape.moving() * stride], step: 0 })
+        Ok(Limits { pool, dim, positions, normals: vec![T::ONE; shape.moving() * dim], step: 0 })
     }
 
-    /// Milliseconds to fill one row of normals for every walker that moves.
+    /// Milliseconds to fill one row of normals, those of the step's own generator, for every walker that moves.
     pub fn normals_ms(&mut self, least: Duration) -> f64 {
         let Limits { pool, dim, normals, step, .. } = self;
-        let stride = T::noise_stride(*dim);
-        let rows = (normals.len() / stride).div_ceil(PIECES).next_multiple_of(16);
+        let rows = (normals.len() / *dim).div_ceil(PIECES).next_multiple_of(16);
         let random = random();
         time_calls(least, || {
             *step += 1;
-            let pieces = normals.par_chunks_mut(rows * stride).enumerate();
+            let pieces = normals.par_chunks_mut(rows * *dim).enumerate();
             pool.install(|| {
                 pieces.for_each(|(i, piece)| {
                     let first = WalkerIds::From((i * rows) as u64);
-                    random.normal_rows(*step, Purpose::User, first, *dim, piece)
+                    random.noise_rows(*step, Purpose::User, first, *dim, piece)
                 })
             });
         })

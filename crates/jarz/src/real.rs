@@ -3,13 +3,15 @@
 
 use crate::energy::mixture::panels::MixtureKernels;
 use crate::random::Key;
+use crate::random::ars::Schedule;
 use crate::random::math::{exp_f32, exp_f64};
+use crate::random::noise::{fill_f32, fill_f64, noise_rows};
 use crate::random::normal::{Stream, fours_f32, normal_rows, twos_f64};
 use crate::random::philox::{Blocks, Line};
 use crate::ranks::Plain;
-use crate::simd::{Isa, LANES, Simd, Vector};
+use crate::simd::{Aes, Isa, LANES, Simd, Tile, Vector};
 use std::fmt::{Debug, Display};
-use std::ops::{Add, AddAssign, Div, Mul, Neg, Sub};
+use std::ops::{Add, AddAssign, Div, Mul, Neg, Range, Sub};
 
 /// A floating-point type that walkers' positions can be stored in.
 pub trait Real:
@@ -56,9 +58,12 @@ pub trait Real:
     /// Fills rows of standard normals (see [`crate::random::Random::normal_rows`]).
     #[doc(hidden)]
     fn normal_rows(isa: Isa, key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]);
+    /// Fills rows of standard normals (see [`crate::random::Random::noise_rows`]).
+    #[doc(hidden)]
+    fn noise_rows(isa: Isa, key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]);
     /// 16 such numbers on an instruction set.
     #[doc(hidden)]
-    type V<S: Simd>: Vector<Scalar = Self>;
+    type V<S: Simd>: Vector<Scalar = Self> + Tile<Self>;
     #[doc(hidden)]
     fn splat<S: Simd>(value: Self) -> Self::V<S> {
         Self::V::<S>::splat(value)
@@ -78,12 +83,13 @@ pub trait Real:
         quad: usize,
         scale: Self::V<S>,
     ) -> [[Self::V<S>; 4]; 2];
-    /// `scale` times the normals of the first `quads` groups of four of each walker, counted from the first of the `lines`.
+    /// `scale` times the normals of a panel's fused move in some groups of four dimensions, as tiles.
     #[doc(hidden)]
-    fn fill<S: Simd>(
-        stream: &Stream<S>,
-        lines: &[Line; Blocks::ROOM],
-        quads: usize,
+    fn fill_tiles<S: Aes>(
+        schedule: &mut Schedule,
+        key: &Key,
+        ids: &[u64; LANES],
+        quads: Range<usize>,
         scale: Self::V<S>,
         out: &mut [[Self; LANES]],
     );
@@ -138,6 +144,9 @@ macro_rules! real {
             fn normal_rows(isa: Isa, key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]) {
                 normal_rows(isa, key, walkers, dim, out)
             }
+            fn noise_rows(isa: Isa, key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mut [Self]) {
+                noise_rows(isa, key, walkers, dim, out)
+            }
             type V<S: Simd> = S::$vector;
             #[inline(always)]
             fn exp<S: Simd>(v: S::$vector) -> S::$vector {
@@ -161,14 +170,15 @@ macro_rules! real {
                 stream.$eight(&some(lines, 4 / $per_block * quad), scale)
             }
             #[inline(always)]
-            fn fill<S: Simd>(
-                stream: &Stream<S>,
-                lines: &[Line; Blocks::ROOM],
-                quads: usize,
+            fn fill_tiles<S: Aes>(
+                schedule: &mut Schedule,
+                key: &Key,
+                ids: &[u64; LANES],
+                quads: Range<usize>,
                 scale: S::$vector,
                 out: &mut [[$t; LANES]],
             ) {
-                stream.$fill(lines, 4 / $per_block * quads, scale, out)
+                $fill::<S>(schedule, key, ids, quads, scale, out)
             }
             #[inline(always)]
             fn from_words<S: Simd>(words: [S::W; 4]) -> [S::$vector; 4] {

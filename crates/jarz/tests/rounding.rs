@@ -7,7 +7,7 @@ use common::{DIM, experiment};
 use jarz::weights::WeightSums;
 use jarz::{
     Advance, Energy, Exact, Kernel, Mixture, Purpose, Random, Sampler, Scheme, Stratification, Trainer,
-    Walkers, Weighting,
+    WalkerIds, Walkers, Weighting,
 };
 
 const WALKERS: usize = 2000;
@@ -44,7 +44,7 @@ impl Plain {
     fn step(&mut self, from: &Mixture, to: &Mixture, random: &Random, k: u64) {
         let (mut g, mut g_new, mut noise) = ([0.0; DIM], [0.0; DIM], [0.0f32; DIM]);
         for (i, x) in self.x.chunks_exact_mut(DIM).enumerate() {
-            random.normals(k, i as u64, Purpose::Noise, &mut noise);
+            random.noise_rows(k, Purpose::Noise, WalkerIds::From(i as u64), DIM, &mut noise);
             let u = plain(from, x, &mut g);
             let by: Vec<f64> = (0..DIM).map(|j| (2.0 * H).sqrt() * noise[j] as f64 - H * g[j]).collect();
             x.iter_mut().zip(&by).for_each(|(x, by)| *x += by);

@@ -3,14 +3,18 @@
 //!
 //! The generator is Philox4x32-7 (Salmon, Moraes, Dror and Shaw, "Parallel random numbers: as easy as
 //! 1, 2, 3", SC 2011): a keyed bijection of 128-bit counters. The key is the seed, the counter is
-//! the address. Normals come from the Box-Muller transform.
+//! the address. Normals come from the Box-Muller transform. The noise of fused moves, which is most of what is ever drawn, comes from
+//! ARS-5 of the same paper, AES rounds for which processors have instructions ([`Random::noise_rows`]).
 
+pub(crate) mod ars;
 pub(crate) mod math;
+pub(crate) mod noise;
 pub(crate) mod normal;
 pub(crate) mod philox;
 
 use crate::real::{Real, WalkerIds};
 use crate::simd::Isa;
+pub use ars::{ARS_ROUNDS, ARS_WEYL, ars4x32};
 pub use philox::{MULTIPLIERS, ROUNDS, WEYL, philox4x32};
 
 /// What a random number is for; part of its address, so that no two uses share a number.
@@ -169,6 +173,19 @@ impl Random {
         out: &mut [T],
     ) {
         T::normal_rows(Isa::best(), &self.key(step, purpose), walkers, dim, out);
+    }
+
+    /// Rows of `dim` standard normals, one row per walker: those that fused moves draw (see [`crate::Energy::fused`]). They come from another
+    /// generator than [`Random::normal_rows`], and from the same addresses.
+    pub fn noise_rows<T: Real>(
+        &self,
+        step: u64,
+        purpose: Purpose,
+        walkers: WalkerIds<'_>,
+        dim: usize,
+        out: &mut [T],
+    ) {
+        T::noise_rows(Isa::best(), &self.key(step, purpose), walkers, dim, out);
     }
 
     /// The standard normals of one walker, `out.len()` of them.

@@ -45,59 +45,10 @@ impl<S: Simd> Stream<S> {
         fours_f32::<S, 2>(&self.0.narrow_words_of(lines), scale)
     }
 
-    /// `scale` times the normals of the first `count` lines, four each.
-    #[inline(always)]
-    pub(crate) fn fill_f32(
-        &self,
-        lines: &[Line; Blocks::ROOM],
-        count: usize,
-        scale: S::F,
-        out: &mut [[f32; LANES]],
-    ) {
-        let (pairs, _) = lines[..count.next_multiple_of(2)].as_chunks::<2>();
-        let Some((first, others)) = pairs.split_first() else { return };
-        let (outs, last) = out[..4 * count].split_at_mut(8 * others.len());
-        // Words of the next pair are made while the normals of this one are.
-        let mut words = self.0.narrow_words_of(first);
-        for (next, out) in others.iter().zip(outs.as_chunks_mut::<8>().0) {
-            let next = self.0.narrow_words_of(next);
-            for (out, n) in out.iter_mut().zip(fours_f32::<S, 2>(&words, scale).as_flattened()) {
-                n.store(out);
-            }
-            words = next;
-        }
-        if count.is_multiple_of(2) {
-            for (out, n) in last.iter_mut().zip(fours_f32::<S, 2>(&words, scale).as_flattened()) {
-                n.store(out);
-            }
-        } else {
-            let [words, _] = words;
-            for (out, n) in last.iter_mut().zip(fours_f32::<S, 1>(&[words], scale).as_flattened()) {
-                n.store(out);
-            }
-        }
-    }
-
     /// `scale` times eight normals of each walker.
     #[inline(always)]
     pub(crate) fn eight_f64(&self, [a, b, c, d]: &[Line; 4], scale: S::D) -> [[S::D; 4]; 2] {
         [self.four_f64(&[*a, *b], scale), self.four_f64(&[*c, *d], scale)]
-    }
-
-    /// `scale` times the normals of the first `count` lines, two each; their number is even.
-    #[inline(always)]
-    pub(crate) fn fill_f64(
-        &self,
-        lines: &[Line; Blocks::ROOM],
-        count: usize,
-        scale: S::D,
-        out: &mut [[f64; LANES]],
-    ) {
-        for (lines, out) in lines[..count].as_chunks::<2>().0.iter().zip(out.as_chunks_mut::<4>().0) {
-            for (out, n) in out.iter_mut().zip(self.four_f64(lines, scale)) {
-                n.store(out);
-            }
-        }
     }
 
     /// `scale` times four normals of each walker.
@@ -111,26 +62,46 @@ impl<S: Simd> Stream<S> {
 /// Two Box-Muller pairs from four words, for `M` groups in lockstep.
 #[inline(always)]
 pub(crate) fn fours_f32<S: Simd, const M: usize>(words: &[[S::U; 4]; M], scale: S::F) -> [[S::F; 4]; M] {
-    let mut out = [[scale; 4]; M];
-    let (mut angles, mut radii, mut turns) = ([[S::U::splat(0); M]; 2], [[scale; M]; 2], [[scale; M]; 2]);
+    let (mut radii, mut angles) = ([[S::U::splat(0); M]; 2], [[S::U::splat(0); M]; 2]);
     for pair in 0..2 {
         for m in 0..M {
-            radii[pair][m] =
-                S::unsigned(words[m][2 * pair]).mul_add(S::F::splat(CELL), S::F::splat(0.5 * CELL));
-            angles[pair][m] = words[m][2 * pair + 1];
+            (radii[pair][m], angles[pair][m]) = (words[m][2 * pair], words[m][2 * pair + 1]);
+        }
+    }
+    let [first, second] = pairs_f32::<S, M, 2>(&radii, &angles, scale);
+    let mut out = [[scale; 4]; M];
+    for m in 0..M {
+        out[m] = [first[0][m], second[0][m], first[1][m], second[1][m]];
+    }
+    out
+}
+
+/// Box-Muller pairs from words for the radii and words for the angles, in lockstep: all firsts, then all seconds.
+#[inline(always)]
+pub(crate) fn pairs_f32<S: Simd, const M: usize, const P: usize>(
+    radii: &[[S::U; M]; P],
+    angles: &[[S::U; M]; P],
+    scale: S::F,
+) -> [[[S::F; M]; P]; 2] {
+    let mut out = [[[scale; M]; P]; 2];
+    let (mut uniforms, mut turns) = ([[scale; M]; P], [[scale; M]; P]);
+    for pair in 0..P {
+        for m in 0..M {
+            uniforms[pair][m] =
+                S::unsigned(radii[pair][m]).mul_add(S::F::splat(CELL), S::F::splat(0.5 * CELL));
             turns[pair][m] = S::signed(angles[pair][m].shl(2))
                 * S::F::splat(std::f32::consts::FRAC_PI_4 / 2_147_483_648.0);
         }
     }
-    let radii = minus_two_ln_f32::<S, M, 2>(&radii);
+    let squares = minus_two_ln_f32::<S, M, P>(&uniforms);
     let [sin, cos] = sin_cos_f32(&turns);
-    for pair in 0..2 {
+    for pair in 0..P {
         for m in 0..M {
             let angle = angles[pair][m];
-            let radius = radii[pair][m].sqrt() * scale;
+            let radius = squares[pair][m].sqrt() * scale;
             let radius = S::from_bits(S::bits(radius) ^ (angle.shl(1) & S::U::splat(1 << 31)));
-            out[m][2 * pair] = radius * S::if_top_bit(angle, sin[pair][m], cos[pair][m]);
-            out[m][2 * pair + 1] = radius * S::if_top_bit(angle, cos[pair][m], sin[pair][m]);
+            out[0][pair][m] = radius * S::if_top_bit(angle, sin[pair][m], cos[pair][m]);
+            out[1][pair][m] = radius * S::if_top_bit(angle, cos[pair][m], sin[pair][m]);
         }
     }
     out
@@ -139,19 +110,38 @@ pub(crate) fn fours_f32<S: Simd, const M: usize>(words: &[[S::U; 4]; M], scale: 
 /// A Box-Muller pair of 52 and 50 bits from four words, for `M` groups in lockstep.
 #[inline(always)]
 pub(crate) fn twos_f64<S: Simd, const M: usize>(words: &[[S::W; 4]; M], scale: S::D) -> [[S::D; 2]; M] {
+    let low = S::W::splat(0xffff_ffff);
+    let (mut radii, mut angles) = ([low; M], [low; M]);
+    for m in 0..M {
+        let [w0, w1, w2, w3] = words[m];
+        radii[m] = (w0 & low) | w1.shl(32);
+        angles[m] = (w2 & low) | w3.shl(32);
+    }
+    let [first, second] = pairs_f64::<S, M>(&radii, &angles, scale);
+    let mut out = [[scale; 2]; M];
+    for m in 0..M {
+        out[m] = [first[m], second[m]];
+    }
+    out
+}
+
+/// Box-Muller pairs of 52 and 50 bits from words for the radii and words for the angles, in lockstep: all firsts, then all seconds.
+#[inline(always)]
+pub(crate) fn pairs_f64<S: Simd, const M: usize>(
+    words: &[S::W; M],
+    angles: &[S::W; M],
+    scale: S::D,
+) -> [[S::D; M]; 2] {
     /// 2^52: its mantissa holds an integer.
     const INTEGER: f64 = 4_503_599_627_370_496.0;
     const HALF: f64 = (1u64 << 49) as f64;
     let d = S::D::splat;
-    let low = S::W::splat(0xffff_ffff);
-    let mut out = [[scale; 2]; M];
-    let (mut angles, mut radii, mut turns) = ([low; M], [scale; M], [scale; M]);
+    let mut out = [[scale; M]; 2];
+    let (mut radii, mut turns) = ([scale; M], [scale; M]);
     for m in 0..M {
-        let [w0, w1, w2, w3] = words[m];
-        let radius = ((w0 & low) | w1.shl(32)).shr(12) | S::W::splat(1f64.to_bits());
+        let radius = words[m].shr(12) | S::W::splat(1f64.to_bits());
         // In [1, 2), shifted to (0, 1).
         radii[m] = ln_f64::<S>(S::from_wide_bits(radius) - d(1.0 - 0.5 / INTEGER));
-        angles[m] = (w2 & low) | w3.shl(32);
         let fraction = (angles[m] & S::W::splat((1 << 50) - 1)) | S::W::splat(INTEGER.to_bits());
         turns[m] = (S::from_wide_bits(fraction) - d(INTEGER + HALF)) * d(std::f64::consts::FRAC_PI_4 / HALF);
     }
@@ -160,8 +150,8 @@ pub(crate) fn twos_f64<S: Simd, const M: usize>(words: &[[S::W; 4]; M], scale: S
         let radius = (d(-2.0) * radii[m]).sqrt() * scale;
         let sign = angles[m].shl(1) & S::W::splat(1 << 63);
         let radius = S::from_wide_bits(S::wide_bits(radius) ^ sign);
-        out[m][0] = radius * S::if_wide_top_bit(angles[m], sin[m], cos[m]);
-        out[m][1] = radius * S::if_wide_top_bit(angles[m], cos[m], sin[m]);
+        out[0][m] = radius * S::if_wide_top_bit(angles[m], sin[m], cos[m]);
+        out[1][m] = radius * S::if_wide_top_bit(angles[m], cos[m], sin[m]);
     }
     out
 }

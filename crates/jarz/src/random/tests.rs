@@ -1,7 +1,9 @@
 use super::*;
+use crate::random::ars::ars_key;
 use crate::random::math::minus_two_ln_f32;
+use crate::random::noise::noise_rows;
 use crate::random::normal::{block_f32_scalar, block_f64_scalar, normal_rows};
-use crate::simd::{LANES, Simd, Vector, dispatch};
+use crate::simd::{LANES, Simd, Vector, aes, dispatch};
 
 /// Known answers published with the Random123 library.
 #[test]
@@ -16,6 +18,100 @@ fn philox_known_answers() {
         assert_eq!(philox4x32::<10>(counter, key), expected);
     }
     assert_eq!(philox4x32::<7>([0; 4], [0; 2]), [0x5f6fb709, 0x0d893f64, 0x4f121f81, 0x4f730a48]);
+}
+
+/// The rounds against the example of FIPS 197, appendix B: ten of them with the keys that its schedule makes.
+#[test]
+fn aes_rounds_encrypt_as_published() {
+    let words =
+        |bytes: [u8; 16]| bytes.as_chunks().0.iter().map(|b| u32::from_le_bytes(*b)).collect::<Vec<u32>>();
+    let four = |words: &[u32]| <[u32; 4]>::try_from(words).unwrap();
+    let mut keys = words(0x2b7e1516_28aed2a6_abf71588_09cf4f3c_u128.to_be_bytes());
+    let mut constant = 1u8;
+    for i in 4..44 {
+        let mut word = keys[i - 1];
+        if i % 4 == 0 {
+            word =
+                u32::from_le_bytes(word.rotate_right(8).to_le_bytes().map(|b| aes::SUBSTITUTES[b as usize]));
+            word ^= constant as u32;
+            constant = constant << 1 ^ if constant >> 7 == 1 { 0x1b } else { 0 };
+        }
+        keys.push(keys[i - 4] ^ word);
+    }
+    let plain = words(0x3243f6a8_885a308d_313198a2_e0370734_u128.to_be_bytes());
+    let mut state: [u32; 4] = std::array::from_fn(|w| plain[w] ^ keys[w]);
+    for round in 1..10 {
+        state = aes::round(state, four(&keys[4 * round..4 * round + 4]));
+    }
+    let cipher = words(0x3925841d_02dc09fb_dc118597_196a0b32_u128.to_be_bytes());
+    assert_eq!(aes::last(state, four(&keys[40..])), four(&cipher));
+}
+
+/// ARS is these rounds with keys of its own.
+#[test]
+fn ars_adds_its_weyl_sequence_to_the_key() {
+    let (counter, key) = ([1, 2, 3, 4], [0xffff_ffff, 6, 7, 0xffff_ffff]);
+    let mut weyl =
+        u128::from(key[0]) | u128::from(key[1]) << 32 | u128::from(key[2]) << 64 | u128::from(key[3]) << 96;
+    let mut state: [u32; 4] = std::array::from_fn(|w| counter[w] ^ key[w]);
+    for round in 1..=7 {
+        let (low, high) = (weyl as u64, (weyl >> 64) as u64);
+        let (low, high) = (low.wrapping_add(ARS_WEYL[0]), high.wrapping_add(ARS_WEYL[1]));
+        weyl = u128::from(low) | u128::from(high) << 64;
+        let key = std::array::from_fn(|w| (weyl >> (32 * w)) as u32);
+        state = if round < 7 { aes::round(state, key) } else { aes::last(state, key) };
+    }
+    assert_eq!(ars4x32::<7>(counter, key), state);
+}
+
+/// Normal `j` of a fused move in `dim` dimensions from the words of its counters, by the standard library's functions in double precision.
+fn noise_twin<T: Real>(key: &Key, walker: u64, dim: usize, j: usize) -> f64 {
+    let per = T::NORMALS_PER_BLOCK;
+    let (quads, quad, column) = (dim.div_ceil(4), j / 4, j % 4);
+    // Word `c` of a group of four: 32 bits of its one block, or 64 of its two.
+    let word = |quad: usize, c: usize| {
+        let block = (quad * 4 + c) / per;
+        let words = ars4x32::<ARS_ROUNDS>(key.counter(walker, block as u32), ars_key(key.seed));
+        if per == 4 { vec![words[c]] } else { words[c % 2 * 2..c % 2 * 2 + 2].to_vec() }
+    };
+    let (radius, angle, which) = if quad % 2 == 1 {
+        (word(quad - 1, column), word(quad, column), 1)
+    } else if quad + 1 < quads {
+        (word(quad, column), word(quad + 1, column), 0)
+    } else {
+        (word(quad, column / 2 * 2), word(quad, column / 2 * 2 + 1), column % 2)
+    };
+    match per {
+        4 => block_f32_scalar([radius[0], angle[0], 0, 0])[which],
+        _ => block_f64_scalar([radius[0], radius[1], angle[0], angle[1]])[which],
+    }
+}
+
+/// The normals of fused moves on every CPU path against their scalar twin, for many dimensions and both kinds of walker ids, and the same bits on all.
+#[test]
+fn noise_equals_its_scalar_twin_on_every_path() {
+    fn check<T: Real>(tolerance: f64) {
+        let random = Random::new(0x1234_5678_9abc_def0);
+        let ids: Vec<u64> = (0..37).map(|i| i * 977 + (i << 33)).collect();
+        let key = random.key(3 + (7 << 32), Purpose::Noise);
+        for dim in [1, 2, 3, 4, 5, 7, 8, 11, 16, 50, 63, 64, 65, 130] {
+            for walkers in [WalkerIds::From((1 << 32) - 20), WalkerIds::List(&ids), WalkerIds::From(11)] {
+                let mut reference = None;
+                for isa in Isa::available() {
+                    let mut out = vec![T::ZERO; 37 * dim];
+                    noise_rows(isa, &key, walkers, dim, &mut out);
+                    for (i, v) in out.iter().enumerate() {
+                        let twin = noise_twin::<T>(&key, walkers.get(i / dim), dim, i % dim);
+                        assert!((v.to_f64() - twin).abs() < tolerance, "{isa:?} dim {dim}: {v} {twin}");
+                    }
+                    let bits: Vec<u64> = out.iter().map(|v| v.to_f64().to_bits()).collect();
+                    assert!(*reference.get_or_insert_with(|| bits.clone()) == bits, "{isa:?} differs");
+                }
+            }
+        }
+    }
+    check::<f32>(2e-6);
+    check::<f64>(1e-13);
 }
 
 /// Every CPU path against the scalar twin, for many dimensions and both kinds of walker ids.
@@ -148,16 +244,15 @@ fn normal_cdf(x: f64) -> f64 {
 
 /// Moments, the share of numbers in 24 cells out to 5 standard deviations (chi-square), and the most extreme
 /// values. Limits are those of a one-in-a-million false alarm (5 sigma; chi-square with 23 degrees of freedom: 77).
-fn goodness<T: Real>() {
+fn goodness<T: Real>(draw: impl Fn(u64, &mut [T])) {
     const N: usize = 1 << 24;
-    let random = Random::new(2026);
     let mut row = vec![T::ZERO; 1 << 16];
     let edges: Vec<f64> = (0..23).map(|i| -5.0 + 10.0 / 22.0 * i as f64).collect();
     let mut cells = [0u64; 24];
     let (mut m1, mut m2, mut m3, mut m4, mut lag) = (0.0, 0.0, 0.0, 0.0, 0.0);
     let mut largest = 0.0f64;
     for walker in 0..(N >> 16) as u64 {
-        random.normals(0, walker, Purpose::Noise, &mut row);
+        draw(walker, &mut row);
         let mut previous = 0.0;
         for v in &row {
             let v = v.to_f64();
@@ -190,21 +285,43 @@ fn goodness<T: Real>() {
 
 #[test]
 fn normals_of_f32_are_normal() {
-    goodness::<f32>();
+    goodness::<f32>(|walker, row| Random::new(2026).normals(0, walker, Purpose::Noise, row));
 }
 
 #[test]
 fn normals_of_f64_are_normal() {
-    goodness::<f64>();
+    goodness::<f64>(|walker, row| Random::new(2026).normals(0, walker, Purpose::Noise, row));
 }
 
-/// Streams that differ in one field of the address are uncorrelated: 5 sigma, 8 pairs, false alarm 5e-6.
+/// The noise of 1024 walkers in 64 dimensions at a time, as moves draw it.
+fn noise_block<T: Real>(block: u64, out: &mut [T]) {
+    Random::new(2026).noise_rows(block / 4, Purpose::Noise, WalkerIds::From(block % 4 * 1024), 64, out);
+}
+
+#[test]
+fn noise_of_f32_is_normal() {
+    goodness::<f32>(noise_block);
+}
+
+#[test]
+fn noise_of_f64_is_normal() {
+    goodness::<f64>(noise_block);
+}
+
+/// Streams that differ in one field of the address are uncorrelated: 5 sigma, twice 8 pairs, false alarm 1e-5.
 #[test]
 fn address_fields_are_independent() {
+    fields_are_independent(|random, step, walker, purpose, row| random.normals(step, walker, purpose, row));
+    fields_are_independent(|random, step, walker, purpose, row| {
+        random.noise_rows(step, purpose, WalkerIds::From(walker), row.len(), row)
+    });
+}
+
+fn fields_are_independent(rows: impl Fn(Random, u64, u64, Purpose, &mut [f64])) {
     let base = (1u64, 5u64, 9u64, Purpose::Noise);
     let draw = |(seed, step, walker, purpose): (u64, u64, u64, Purpose)| {
         let mut row = vec![0.0f64; 1 << 18];
-        Random::new(seed).normals(step, walker, purpose, &mut row);
+        rows(Random::new(seed), step, walker, purpose, &mut row);
         row
     };
     let reference = draw(base);

@@ -218,13 +218,13 @@ impl Vector for F {
 
 /// A mask of the first `columns` of four 32-bit lanes.
 #[inline(always)]
-unsafe fn first_four(columns: usize) -> __m128i {
+pub(super) unsafe fn first_four(columns: usize) -> __m128i {
     unsafe { _mm_cmpgt_epi32(_mm_set1_epi32(columns as i32), _mm_set_epi32(3, 2, 1, 0)) }
 }
 
 /// Up to four numbers of two rows, one per 128-bit lane.
 #[inline(always)]
-unsafe fn two_rows(base: *const f32, first: usize, second: usize, columns: usize) -> __m256 {
+pub(super) unsafe fn two_rows(base: *const f32, first: usize, second: usize, columns: usize) -> __m256 {
     unsafe {
         let (a, b) = (base.add(first), base.add(second));
         if columns == 4 {
@@ -238,7 +238,7 @@ unsafe fn two_rows(base: *const f32, first: usize, second: usize, columns: usize
 
 /// Up to four numbers of a row.
 #[inline(always)]
-unsafe fn wide_row(from: *const f64, columns: usize) -> __m256d {
+pub(super) unsafe fn wide_row(from: *const f64, columns: usize) -> __m256d {
     unsafe {
         if columns == 4 {
             _mm256_loadu_pd(from)

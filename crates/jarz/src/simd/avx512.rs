@@ -1,6 +1,7 @@
 //! AVX-512: 16 `f32` are one register.
 
 use super::LANES;
+use super::tile::tile_of;
 use super::vector::{Simd, Vector, Words, operators, registers};
 use std::arch::x86_64::*;
 
@@ -106,10 +107,10 @@ impl Vector for F {
     unsafe fn load_columns(base: *const f32, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {
             transpose([
-                four_rows(base, at, 0, columns),
-                four_rows(base, at, 1, columns),
-                four_rows(base, at, 2, columns),
-                four_rows(base, at, 3, columns),
+                four_rows(base, &tile_of(at, 0), columns),
+                four_rows(base, &tile_of(at, 1), columns),
+                four_rows(base, &tile_of(at, 2), columns),
+                four_rows(base, &tile_of(at, 3), columns),
             ])
         }
     }
@@ -170,20 +171,20 @@ unsafe fn row(from: *const f32, columns: usize) -> __m128 {
     }
 }
 
-/// Up to four numbers of four rows: lane `i` belongs to row `4 i + k`.
+/// Up to four numbers of four rows, a 128-bit lane each.
 #[inline(always)]
-unsafe fn four_rows(base: *const f32, at: &[usize; LANES], k: usize, columns: usize) -> __m512 {
+pub(super) unsafe fn four_rows(base: *const f32, at: &[usize; 4], columns: usize) -> __m512 {
     unsafe {
-        let v = _mm512_castps128_ps512(row(base.add(at[k]), columns));
-        let v = _mm512_insertf32x4::<1>(v, row(base.add(at[k + 4]), columns));
-        let v = _mm512_insertf32x4::<2>(v, row(base.add(at[k + 8]), columns));
-        _mm512_insertf32x4::<3>(v, row(base.add(at[k + 12]), columns))
+        let v = _mm512_castps128_ps512(row(base.add(at[0]), columns));
+        let v = _mm512_insertf32x4::<1>(v, row(base.add(at[1]), columns));
+        let v = _mm512_insertf32x4::<2>(v, row(base.add(at[2]), columns));
+        _mm512_insertf32x4::<3>(v, row(base.add(at[3]), columns))
     }
 }
 
 /// Up to four numbers of two rows.
 #[inline(always)]
-unsafe fn two_rows(base: *const f64, first: usize, second: usize, columns: usize) -> __m512d {
+pub(super) unsafe fn two_rows(base: *const f64, first: usize, second: usize, columns: usize) -> __m512d {
     unsafe {
         let (a, b) = (base.add(first), base.add(second));
         let mask = ((1u32 << columns) - 1) as u8;

@@ -5,6 +5,7 @@
 //! vectors itself (`multiversion!`). All work on fixed groups and use fused multiply-adds explicitly, so
 //! all paths do the same arithmetic in the same order and give the same bits.
 
+pub(crate) mod aes;
 #[cfg(target_arch = "x86_64")]
 #[doc(hidden)]
 pub mod avx2;
@@ -13,8 +14,15 @@ pub mod avx2;
 pub mod avx512;
 #[doc(hidden)]
 pub mod portable;
+pub(crate) mod tile;
+#[cfg(target_arch = "x86_64")]
+mod tile_avx2;
+#[cfg(target_arch = "x86_64")]
+mod tile_avx512;
 pub(crate) mod vector;
 
+pub use aes::Aes;
+pub use tile::{Tile, Unzip};
 pub use vector::{Simd, Vector, Words};
 
 use std::sync::OnceLock;
@@ -76,6 +84,22 @@ impl Isa {
             }
         })
     }
+
+    /// This set, or the next lower one for which the processor also has the AES instructions: AVX-512 needs them for whole vectors, which processors
+    /// have had since Ice Lake and Zen 4.
+    pub fn with_aes(self) -> Isa {
+        #[cfg(target_arch = "x86_64")]
+        {
+            let aes = is_x86_feature_detected!("aes");
+            if self == Isa::Avx512 && aes && is_x86_feature_detected!("vaes") {
+                return Isa::Avx512;
+            }
+            if self >= Isa::Avx2 && aes {
+                return Isa::Avx2;
+            }
+        }
+        Isa::Portable
+    }
 }
 
 /// Asks for the cache line at `address`, which need not be valid.
@@ -130,7 +154,31 @@ pub use crate::__multiversion as multiversion;
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __dispatch {
-    ($(#[$meta:meta])* $vis:vis fn $name:ident {$($generics:tt)*} {$($names:tt)*} ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $kernel:path) => {
+    ($($function:tt)*) => {
+        $crate::simd::entry_points! { "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2", "avx2,fma,bmi2", std::convert::identity, $($function)* }
+    };
+}
+#[doc(hidden)]
+pub use crate::__dispatch as dispatch;
+
+/// The same for kernels that encrypt counters ([`Aes`]).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __dispatch_aes {
+    ($($function:tt)*) => {
+        $crate::simd::entry_points! {
+            "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2,aes,vaes", "avx2,fma,bmi2,aes", $crate::simd::Isa::with_aes, $($function)*
+        }
+    };
+}
+#[doc(hidden)]
+pub use crate::__dispatch_aes as dispatch_aes;
+
+/// What [`dispatch!`] and [`dispatch_aes!`] have in common: the features of the entry points, and which of them is called.
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __entry_points {
+    ($wide:literal, $narrow:literal, $choose:expr, $(#[$meta:meta])* $vis:vis fn $name:ident {$($generics:tt)*} {$($names:tt)*} ($($arg:ident : $ty:ty),* $(,)?) $(-> $ret:ty)? = $kernel:path) => {
         $(#[$meta])*
         #[allow(clippy::too_many_arguments)]
         $vis fn $name<$($generics)*>(isa: $crate::simd::Isa, $($arg: $ty),*) $(-> $ret)? {
@@ -138,14 +186,14 @@ macro_rules! __dispatch {
             #[cfg(target_arch = "x86_64")]
             {
                 use $crate::simd::{avx2::Avx2, avx512::Avx512};
-                #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma,bmi2")]
+                #[target_feature(enable = $wide)]
                 #[allow(clippy::too_many_arguments)]
                 fn avx512<$($generics)*>($($arg: $ty),*) $(-> $ret)? { kernel::<Avx512, $($names)*>($($arg),*) }
-                #[target_feature(enable = "avx2,fma,bmi2")]
+                #[target_feature(enable = $narrow)]
                 #[allow(clippy::too_many_arguments)]
                 fn avx2<$($generics)*>($($arg: $ty),*) $(-> $ret)? { kernel::<Avx2, $($names)*>($($arg),*) }
                 // SAFETY: `Isa` values other than `Portable` are handed out only after detection.
-                match isa {
+                match $choose(isa) {
                     $crate::simd::Isa::Avx512 => return unsafe { avx512::<$($names)*>($($arg),*) },
                     $crate::simd::Isa::Avx2 => return unsafe { avx2::<$($names)*>($($arg),*) },
                     $crate::simd::Isa::Portable => {}
@@ -157,4 +205,4 @@ macro_rules! __dispatch {
     };
 }
 #[doc(hidden)]
-pub use crate::__dispatch as dispatch;
+pub use crate::__entry_points as entry_points;

@@ -3,6 +3,7 @@
 //! A kernel is written once, generic over [`Simd`], and inlined into an entry point per instruction set
 //! (`dispatch!`). Every operation is exactly rounded, so all sets give the same bits.
 
+use super::tile::{Tile, Unzip};
 use super::{Isa, LANES};
 use std::ops::{Add, BitAnd, BitOr, BitXor, Mul, Sub};
 
@@ -92,13 +93,13 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Its name, for kernels that call others.
     const ISA: Isa;
     /// 16 `f32`.
-    type F: Vector<Scalar = f32>;
+    type F: Vector<Scalar = f32> + Tile<f32>;
     /// 16 `f64`.
-    type D: Vector<Scalar = f64>;
+    type D: Vector<Scalar = f64> + Tile<f64>;
     /// 16 `u32`.
-    type U: Words<Scalar = u32>;
+    type U: Words<Scalar = u32> + Unzip;
     /// 16 `u64`.
-    type W: Words<Scalar = u64>;
+    type W: Words<Scalar = u64> + Unzip;
 
     /// `f32` to `f64`.
     fn widen(v: Self::F) -> Self::D;

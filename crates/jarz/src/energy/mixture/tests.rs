@@ -4,6 +4,7 @@ use super::fused::advance;
 use super::*;
 use crate::energy::{FusedBlock, FusedRows, FusedStep};
 use crate::random::Key;
+use crate::real::WalkerIds;
 use crate::sampler::SelfInteraction;
 use proptest::prelude::*;
 use proptest::test_runner::RngSeed;
@@ -127,7 +128,7 @@ fn check<T: Real>(dim: usize, modes: usize, rows: usize, seed: u64) {
             continue;
         }
         let mut noise = vec![T::ZERO; dim];
-        Random::new(seed).normals(case.key.step, id, Purpose::Noise, &mut noise);
+        Random::new(seed).noise_rows(case.key.step, Purpose::Noise, WalkerIds::From(id), dim, &mut noise);
         let move_by: Vec<f64> = (0..dim).map(|j| SCALE * noise[j].to_f64() - case.h * g[j]).collect();
         let y: Vec<f64> = row.iter().zip(&move_by).map(|(x, m)| x + m).collect();
         let tolerance = 8.0 * (dim.min(64) as f64 + 16.0) * e * reach(&y) * case.from.precision().max(1.0);

@@ -1,7 +1,8 @@
 //! The kernels by scalar type.
 
-use super::step::{leave_own_out, move_some};
+use super::step::move_some;
 use super::sums::{gather_some, share, sum_rows, weigh};
+use super::weights::leave_own_out;
 use super::{Arrays, Modes, Movers, Own, Step, Workbench, evaluate_some};
 use crate::simd::{Isa, LANES};
 

@@ -1,14 +1,16 @@
 //! The mixture's kernels, on panels of 16 walkers, one per lane.
 //!
-//! A walker's sums over dimensions are then plain vector sums, in one order on every processor, and its noise comes out of the generator
-//! where it is needed. Rows are transposed on the fly, four dimensions at a time.
+//! A walker's sums over dimensions are then plain vector sums, in one order on every processor. Rows are transposed on the fly, four dimensions at a time.
+//! The step does without: it works on tiles of four walkers and four dimensions (see [`crate::simd::Tile`]), as which the noise comes out of the generator.
 
 mod kernels;
 mod step;
 mod sums;
+mod weights;
 
 pub use kernels::MixtureKernels;
-pub use step::{Arrays, Movers, Own, Step, Workbench};
+pub use step::{Arrays, Movers, Step, Workbench};
+pub use weights::Own;
 
 use super::NEGLIGIBLE;
 use crate::random::math::{exp_f64, exps_f64, ln_f64, lns_f64};
@@ -19,7 +21,7 @@ use crate::simd::{LANES, Simd, Vector, dispatch};
 pub const MAX_MODES: usize = 8;
 /// Groups of four dimensions after which sums pass from the walkers' precision to `f64`; a panel's noise is made for as many at a time.
 const QUADS: usize = 16;
-const _: () = assert!(QUADS == crate::random::normal::QUADS);
+const _: () = assert!(QUADS == crate::random::ars::Schedule::QUADS);
 
 /// The modes of a mixture as the kernels want them.
 #[derive(Clone, Debug, Default)]
