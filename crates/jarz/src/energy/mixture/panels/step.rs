@@ -282,7 +282,7 @@ unsafe fn move_tile<S: Simd, T: Real, const OWN: bool>(
     let at = place.x.wrapping_add(4 * quad);
     let x = unsafe { T::V::<S>::load_tile(at, &place.rows, columns) };
     // The mean of the means is the first one and the shares of the others' offsets.
-    let mut drift = x - unsafe { four_at::<S, T>(place.offsets, place.stride * 0 + 4 * quad) };
+    let mut drift = x - unsafe { four_at::<S, T>(place.offsets, 4 * quad) };
     for k in 1..n {
         drift = place.r[k]
             .neg_mul_add(unsafe { four_at::<S, T>(place.offsets, place.stride * k + 4 * quad) }, drift);
