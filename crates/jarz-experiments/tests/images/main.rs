@@ -101,6 +101,8 @@ fn digits_are_trained_judged_and_shown() {
     let scale = experiment.scales.get_mut(&Scale::Quick).expect("a quick scale");
     let short = ["run.iterations=6", "run.log_every=2", "walkers.count=96", "data.copies=1", "data.batch=64"];
     scale.set.extend(short.map(String::from));
+    // Two iterations: parameters must move before the end.
+    scale.set.push("optimizer.delay=0.3".into());
     let images = experiment.images.as_mut().expect("a section [images]");
     images.walkers = 96;
     let plan = experiment.plan(Scale::Quick, Some(1), None).unwrap();
