@@ -41,6 +41,9 @@ fn configurations() {
         ("run.log_every=0", &["run.log_every"]),
         ("run.threads=100000", &["run.threads"]),
         ("optimizer.delay=0", &["optimizer.delay", "positive"]),
+        ("walkers.relay={every=10}", &["walkers.relay", "walkers.witnesses"]),
+        ("walkers.relay={every=0}", &["walkers.relay.every", "at least 1"]),
+        ("walkers.relay={every=5,rest=-1.0}", &["walkers.relay.rest", "positive"]),
         ("algorithm.kind=sgd", &["sgd", "jarzynski"]),
         ("algorithm.self_interaction=maybe", &["maybe", "leave-one-out"]),
     ];

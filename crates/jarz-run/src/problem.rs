@@ -8,8 +8,8 @@ use crate::state::Scalar;
 use jarz::optimizer::learning_rates;
 use jarz::{
     Clip, Dataset, Disturbance, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, Purpose, Random,
-    Real, Rule, Schedule, Scheme, SelfInteractionRule, Setup, Shape, StepSize, Stratification, Thresholds,
-    Trigger,
+    Real, Relay, Rule, Schedule, Scheme, SelfInteractionRule, Setup, Shape, StepSize, Stratification,
+    Thresholds, Trigger,
 };
 use jarz_data::{Header, Part, ReadOptions, Table, file_sha256, read_table};
 use jarz_net::NetEnergy;
@@ -329,6 +329,7 @@ fn setup<T: Real, E: Energy<T>>(
         },
         walkers: config.walkers.count,
         witnesses: config.walkers.witnesses,
+        relay: config.walkers.relay.as_ref().map(|r| Relay { every: r.every, rest: r.rest }),
         average: optimizer.average,
         batch: config.walkers.batch,
         data_batch: config.data.batch(),

@@ -83,6 +83,9 @@ impl Engine for DeviceEngine {
         if let Some(delay) = config.optimizer.delay {
             return refuse("optimizer.delay", &delay.to_string(), "leave it out");
         }
+        if config.walkers.relay.is_some() {
+            return refuse("walkers.relay", "{ ... }", "leave it out");
+        }
         if config.algorithm.kind == AlgorithmKind::JarzynskiContinuous {
             return refuse("algorithm.kind", "jarzynski-continuous", "take \"jarzynski\"");
         }

@@ -1,6 +1,6 @@
 //! Reading a configuration, changing single keys, and checking what can be checked before the data is read.
 
-use super::{Config, ConfigError, DataConfig, KernelName, ModelConfig, TriggerName};
+use super::{Config, ConfigError, DataConfig, KernelName, ModelConfig, RelayConfig, TriggerName};
 use std::path::Path;
 
 fn bad(key: &'static str, value: impl ToString, reason: impl Into<String>) -> ConfigError {
@@ -161,6 +161,20 @@ impl Config {
             if !images || !matches!(self.model, ModelConfig::Network(_)) {
                 let why = "is for networks on images: data.kind = \"images\" and model.kind = \"network\"";
                 return Err(bad("walkers.augment", "{ ... }", why));
+            }
+        }
+        if let Some(RelayConfig { every, rest }) = &self.walkers.relay {
+            if *every == 0 {
+                return Err(bad("walkers.relay.every", 0, "must be at least 1"));
+            }
+            positive("walkers.relay.rest", *rest)?;
+            if self.walkers.witnesses == 0 {
+                let why = "needs witnesses, whose copies take over: set walkers.witnesses, or leave it out";
+                return Err(bad("walkers.relay", "{ ... }", why));
+            }
+            if self.walkers.batch.is_some() {
+                let why = "needs walkers that all move: leave out walkers.batch, or this";
+                return Err(bad("walkers.relay", "{ ... }", why));
             }
         }
         self.check_dynamics()

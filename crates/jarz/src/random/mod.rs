@@ -51,6 +51,8 @@ pub enum Purpose {
     Disturb = 13,
     /// Velocities of the initial walkers.
     Momentum = 14,
+    /// Choice of the witnesses whose copies drive next.
+    Relay = 15,
     /// Data with rounded values: the uniform that spreads them.
     Dequantise = 20,
     /// Gaussian noise on data.

@@ -219,11 +219,15 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
         Shard::new(Layout::new(energy, n), n, ranks)
     }
 
-    /// Walkers that are only watched: the sums leave out the parameter gradient, which is what a network spends most of its time on.
-    pub(crate) fn without_param_gradient(mut self) -> Self {
-        self.sums = WeightSums::new(0);
-        self.chunk_sums.iter_mut().for_each(|c| c.weights = WeightSums::new(0));
-        self
+    /// Walkers that are only watched, for now or for good: the sums leave out the parameter gradient, which is what a network spends most of its time on.
+    pub(crate) fn leave_out_param_gradient(&mut self) {
+        self.sum_param_gradient(0);
+    }
+
+    /// The sums have the gradient in so many parameters from the next advance on.
+    pub(crate) fn sum_param_gradient(&mut self, params: usize) {
+        self.sums.gradient.resize(params, 0.0);
+        self.chunk_sums.iter_mut().for_each(|c| c.weights = WeightSums::new(params));
     }
 
     /// Numbers kept per walker from step to step: what a fused step wants, the gradient, which ULA on the full
@@ -276,7 +280,21 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
 
     /// Computes energies, gradients and sums at the present positions, and draws velocities where walkers have one.
     pub fn begin(&mut self, energy: &E) -> Result<(), Error> {
-        let (mover, layout, dim) = (Mover::idle(self.random, self.kernel), self.layout, self.walkers.dim);
+        self.begin_at(energy, 0)
+    }
+
+    /// Takes other walkers, with their weights, in place of its own; they sample the density of `energy`. For a sampler that has all walkers.
+    pub(crate) fn replace(&mut self, walkers: Walkers<T>, energy: &E, iteration: u64) -> Result<(), Error> {
+        let resamplings = self.walkers.resamplings + walkers.resamplings;
+        let mut gradients = std::mem::take(&mut self.walkers.gradients);
+        gradients.fill(T::ZERO);
+        self.walkers = Walkers { gradients, resamplings, ..walkers };
+        self.begin_at(energy, iteration)
+    }
+
+    fn begin_at(&mut self, energy: &E, iteration: u64) -> Result<(), Error> {
+        let mover = Mover::idle(self.random, self.kernel, iteration);
+        let (layout, dim) = (self.layout, self.walkers.dim);
         let kept = self.kept();
         let momentum = self.kernel.kind == KernelKind::Ghmc;
         self.each_chunk(|fused, chunk, scratch| {
@@ -305,7 +323,7 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
                 at = end;
             }
         });
-        self.collect(0).map(|_| ())
+        self.collect(iteration).map(|_| ())
     }
 
     /// Moves walkers and updates weights as the parameters go from those of `from` to those of `to`.

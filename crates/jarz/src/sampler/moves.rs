@@ -105,14 +105,14 @@ pub(super) struct Mover<'a, T> {
 
 impl<T: Real> Mover<'_, T> {
     /// For passes in which nothing moves.
-    pub fn idle(random: Random, kernel: Kernel) -> Self {
+    pub fn idle(random: Random, kernel: Kernel, iteration: u64) -> Self {
         Mover {
             random,
             kernel,
             log_sum: 0.0,
             delta: Vec::new(),
             advance: Advance {
-                iteration: 0,
+                iteration,
                 h: 0.0,
                 weighting: Weighting::Equal,
                 correction: None,
@@ -315,7 +315,13 @@ impl<T: Real> Mover<'_, T> {
         let (rows, stride) = (v.len() / dim, T::noise_stride(dim));
         scratch.fit(rows, dim);
         let noise = &mut scratch.noise[..rows * stride];
-        self.random.normal_rows(0, Purpose::Momentum, WalkerIds::From(first), dim, noise);
+        self.random.normal_rows(
+            self.advance.iteration,
+            Purpose::Momentum,
+            WalkerIds::From(first),
+            dim,
+            noise,
+        );
         for (v, noise) in v.chunks_exact_mut(dim).zip(noise.chunks_exact(stride)) {
             v.copy_from_slice(&noise[..dim]);
         }

@@ -114,7 +114,8 @@ impl<T: Real, E: Energy<T>> Sampler<T, E> {
 
     /// Sums of the ensemble as it stands.
     fn refresh(&mut self, energy: &E) -> Result<(), Error> {
-        let (mover, layout, dim) = (Mover::idle(self.random, self.kernel), self.layout, self.walkers.dim);
+        let mover = Mover::idle(self.random, self.kernel, 0);
+        let (layout, dim) = (self.layout, self.walkers.dim);
         let kept = self.kept();
         self.each_chunk(|fused, chunk, scratch| {
             for at in (0..chunk.a.len()).step_by(layout.block) {

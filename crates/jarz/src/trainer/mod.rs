@@ -4,9 +4,11 @@ mod average;
 mod data_gradient;
 mod delay;
 mod estimates;
+mod relay;
 mod setup;
 mod trust;
 
+pub use relay::Relay;
 pub use setup::{Setup, Witnesses};
 pub use trust::within_trust_region;
 
@@ -28,6 +30,7 @@ use average::Average;
 use data_gradient::DataGradient;
 use delay::Delay;
 use estimates::DataTerm;
+use relay::Course;
 use std::sync::Arc;
 
 /// What a step did.
@@ -88,6 +91,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     disturbance: Option<Arc<dyn Disturbance<T>>>,
     memory: Option<Memory>,
     delay: Option<(f64, Delay)>,
+    relay: Option<Relay>,
     kernel: Kernel,
     optimizer: Optimizer,
     trained: Vec<bool>,
@@ -151,6 +155,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             disturbance: setup.disturbance,
             memory: leave_one_out.then(Memory::default),
             delay: setup.delay.map(|time| (time, Delay::default())),
+            relay: setup.relay,
             kernel,
             optimizer,
             trained,
@@ -259,10 +264,29 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             let model = self.average.as_ref().map_or(&self.energy, |a| a.model());
             witnesses.resample(model, self.iteration)?;
         }
+        self.hand_over()?;
         self.step_size = self.steps.next(k, self.step_size, moved.acceptance);
         self.last = [moved.acceptance, gradient_norm, step_scale];
         let (iteration, acceptance) = (self.iteration, moved.acceptance);
         Ok(StepInfo { iteration, acceptance, ess, resampled, gradient_norm, step_scale })
+    }
+
+    /// Lets copies of the witnesses drive from now on, if it is time.
+    fn hand_over(&mut self) -> Result<(), Error> {
+        let (Some(relay), Some(witnesses)) = (self.relay, &self.witnesses) else { return Ok(()) };
+        if !relay.is_due(self.iteration) {
+            return Ok(());
+        }
+        let course = Course {
+            kernel: &self.kernel,
+            scheme: self.scheme,
+            h: self.step_size,
+            iteration: self.iteration,
+            data: &self.data,
+            energy: &self.energy,
+            average: self.average.as_ref(),
+        };
+        relay.hand_over(&mut self.sampler, witnesses, &course)
     }
 
     /// Prepares the leave-one-out correction of this step; true if the walkers' memory is being measured.

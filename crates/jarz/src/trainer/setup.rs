@@ -2,6 +2,7 @@
 
 use super::average::Average;
 use super::delay;
+use super::relay::Relay;
 use crate::algorithm::{Algorithm, SelfInteractionRule};
 use crate::data::Dataset;
 use crate::energy::{Energy, Stratification};
@@ -48,6 +49,8 @@ pub struct Setup<T, E> {
     /// Walkers beside these that are weighted along the same path of parameters but have no part in its direction: their `log Z`
     /// and masses are free of the self-interaction, for any model and optimizer. They need no parameter gradients.
     pub witnesses: usize,
+    /// Copies of the witnesses may take over from the driving walkers every few iterations, before the self-interaction shows in the weights of these.
+    pub relay: Option<Relay>,
     /// Memory in iterations of a running mean of the parameters, if one is wanted: the model is then the one at the mean, which
     /// moves smoothly, and the witnesses follow it. Walkers with weights need witnesses for it.
     pub average: Option<f64>,
@@ -89,6 +92,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             trigger: Trigger::EssBelow(Thresholds::constant(0.5)),
             walkers: 10_000,
             witnesses: 0,
+            relay: None,
             average: None,
             batch: None,
             data_batch: None,
@@ -131,8 +135,10 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         let Some(Witnesses { walkers, batch, seed }) = self.initial_witnesses()? else { return Ok(None) };
         let (energy, kernel, scheme) = (&self.energy, self.kernel, self.scheme);
         let (ranks, threads, count) = (self.ranks.clone(), self.threads, self.witnesses);
-        let sampler = Sampler::among(ranks, count, walkers, energy, kernel, scheme, batch, seed, threads)?;
-        Ok(Some(sampler.without_param_gradient()))
+        let mut sampler =
+            Sampler::among(ranks, count, walkers, energy, kernel, scheme, batch, seed, threads)?;
+        sampler.leave_out_param_gradient();
+        Ok(Some(sampler))
     }
 
     /// The initial walkers of this rank: those that were given, or as the algorithm wants them.
@@ -213,6 +219,23 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
                 return complain(format!(
                     "directions would wait for more than 1000 iterations: the kernel's time step {h} is too short for a delay of {time}; momentum (ghmc) moves walkers faster"
                 ));
+            }
+        }
+        if let Some(relay) = &self.relay {
+            relay.check(&self.kernel, h)?;
+            if self.witnesses == 0 {
+                return complain("copies of witnesses can take over only if there are witnesses".into());
+            }
+            if self.batch.is_some() {
+                return complain(
+                    "copies of witnesses must all move on before they drive: take no mini-batches of walkers"
+                        .into(),
+                );
+            }
+            if !self.ranks.is_alone() {
+                return complain(
+                    "copies of witnesses cannot take over on several ranks yet: take one rank".into(),
+                );
             }
         }
         if self.disturbance.is_some() && self.algorithm.is_weighted() {
