@@ -307,7 +307,7 @@ impl<S: Simd, T: Real, const V: usize> Gather<S, T, V> {
 
 /// The shares of two modes from the logarithm of their ratio, second to first, in the precision in which they are needed.
 #[inline(always)]
-fn share_two<S: Simd, T: Real>(log: T::V<S>) -> [T::V<S>; 2] {
+pub(super) fn share_two<S: Simd, T: Real>(log: T::V<S>) -> [T::V<S>; 2] {
     let (zero, one) = (T::splat::<S>(T::ZERO), T::splat::<S>(T::ONE));
     let e = T::exp::<S>(log.if_greater(zero, zero - log, log));
     // What is lost in rounding anyway is zero, so that nothing below has to handle denormal numbers.
