@@ -239,7 +239,7 @@ pub(super) unsafe fn move_rows<S: Simd, T: Real, const K: usize, const OWN: bool
     first: bool,
     parts: &mut Parts<T, LANES>,
 ) {
-    let n = count::<T, K>(step.from);
+    let (n, dim) = (count::<T, K>(step.from), step.from.dim);
     let noise = &noise[..V * LANES];
     let pull = Pull::<S, T>::of(step);
     let zeros = [T::splat::<S>(T::ZERO); MAX_MODES];
@@ -251,7 +251,7 @@ pub(super) unsafe fn move_rows<S: Simd, T: Real, const K: usize, const OWN: bool
         around[v] = unsafe { Around::new::<OWN, true>(step, n, column + LANES * v) };
     }
     for l in 0..LANES {
-        let mut part = if first { Part::new() } else { parts.kept::<S, OWN>(n, l) };
+        let mut part = if K > 0 || first { Part::new() } else { parts.kept::<S, OWN>(n, l) };
         let mut r = zeros;
         for k in 1..n {
             r[k] = T::splat::<S>(shares.rows[k][l]);
@@ -259,7 +259,7 @@ pub(super) unsafe fn move_rows<S: Simd, T: Real, const K: usize, const OWN: bool
         let row = place.x.wrapping_add(place.at[l] + column);
         for v in 0..V {
             let at = row.wrapping_add(LANES * v).cast::<[T; LANES]>();
-            ask_for(row.wrapping_add(LANES * step.from.dim + LANES * v));
+            ask_for(row.wrapping_add(LANES * dim + LANES * v));
             // SAFETY: the caller's promise.
             let x = T::V::<S>::load(unsafe { &*at });
             let noise = T::V::<S>::load(&noise[LANES * v + l]);
