@@ -38,12 +38,21 @@ pub(crate) fn ars_key(seed: [u32; 2]) -> [u32; 4] {
     [seed[0], seed[1], 0, 0]
 }
 
+/// What a [`Schedule`] was made for.
+#[derive(PartialEq, Eq)]
+struct Made {
+    seed: [u32; 2],
+    step: [u32; 2],
+    quads: Range<usize>,
+    vectors: usize,
+}
+
 /// What all walkers of a step have in common, kept from panel to panel.
 ///
 /// Bytes of a counter belong to the walker or to the block or are common to all. The first round replaces bytes one by one, and what follows
 /// in it is linear: its result is a part of the walker's and a part of the block's, added up without carry. Both are made once.
 pub struct Schedule {
-    made: Option<([u32; 2], u32, u32, Range<usize>, usize)>,
+    made: Option<Made>,
     /// The state before the first round of block 0 of a walker whose lower word is zero.
     start: [u32; 4],
     keys: [[u32; 4]; ARS_ROUNDS - 1],
@@ -75,7 +84,7 @@ impl Schedule {
     #[inline(always)]
     fn prepare<S: Aes, const B: usize>(&mut self, key: &Key, id: u64, quads: Range<usize>, vectors: usize) {
         let [_, _, low, high] = key.counter(id, 0);
-        let wanted = Some((key.seed, low, high, quads.clone(), vectors));
+        let wanted = Some(Made { seed: key.seed, step: [low, high], quads: quads.clone(), vectors });
         if self.made == wanted {
             return;
         }
