@@ -252,12 +252,11 @@ fn rows<S: Aes, T: Real>(key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mu
             let vectors = (dim - 4 * group).min(4 * Schedule::QUADS) / LANES;
             T::fill_noise::<S>(&mut schedule, key, &ids, group..end, vectors, one, &mut tiles);
             let (rows, tiles) = tiles.split_at(LANES * vectors);
-            for l in 0..lanes {
-                for v in 0..vectors {
-                    let at = starts[l] + 4 * group + LANES * v;
-                    if let Some(to) = out[at..].first_chunk_mut() {
-                        T::V::<S>::load(&rows[LANES * v + l]).store(to);
-                    }
+            for (v, rows) in rows.as_chunks::<LANES>().0.iter().enumerate() {
+                for l in 0..lanes {
+                    let to = out.as_mut_ptr().wrapping_add(starts[l] + 4 * group + LANES * v);
+                    // SAFETY: rows have `dim` numbers, and from `4 group` on there are as many whole vectors of them.
+                    T::V::<S>::load(&rows[l]).store(unsafe { &mut *to.cast() });
                 }
             }
             for (quad, tiles) in (group + 4 * vectors..end).zip(tiles.as_chunks::<4>().0) {
