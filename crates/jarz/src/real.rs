@@ -4,7 +4,7 @@
 use crate::energy::mixture::panels::MixtureKernels;
 use crate::random::Key;
 use crate::random::ars::Schedule;
-use crate::random::math::{exp_f32, exp_f64};
+use crate::random::math::{exp_f32, exp_f64, ln_f64, minus_two_ln_f32};
 use crate::random::noise::{fill_f32, fill_f64, noise_rows};
 use crate::random::normal::{Stream, fours_f32, normal_rows, twos_f64};
 use crate::random::philox::{Blocks, Line};
@@ -71,6 +71,9 @@ pub trait Real:
     /// Exponential: to the last bit or two from -87 to 87 (`f32`) and from -708 to 709 (`f64`).
     #[doc(hidden)]
     fn exp<S: Simd>(v: Self::V<S>) -> Self::V<S>;
+    /// Natural logarithm of numbers from 1/2 to 1.
+    #[doc(hidden)]
+    fn ln_of_half<S: Simd>(v: Self::V<S>) -> Self::V<S>;
     #[doc(hidden)]
     fn widen<S: Simd>(v: Self::V<S>) -> S::D;
     #[doc(hidden)]
@@ -83,13 +86,14 @@ pub trait Real:
         quad: usize,
         scale: Self::V<S>,
     ) -> [[Self::V<S>; 4]; 2];
-    /// `scale` times the normals of a panel's fused move in some groups of four dimensions, as tiles.
+    /// `scale` times the normals of a panel's fused move in some groups of four dimensions, the first `4 vectors` of them as rows, the others as tiles.
     #[doc(hidden)]
-    fn fill_tiles<S: Aes>(
+    fn fill_noise<S: Aes>(
         schedule: &mut Schedule,
         key: &Key,
         ids: &[u64; LANES],
         quads: Range<usize>,
+        vectors: usize,
         scale: Self::V<S>,
         out: &mut [[Self; LANES]],
     );
@@ -119,7 +123,7 @@ impl WalkerIds<'_> {
 }
 
 macro_rules! real {
-    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:ident, $narrow:ident, $eight:ident, $fill:ident, $words:ident, $exp:ident) => {
+    ($t:ty, $name:literal, $per_block:literal, $vector:ident, $widen:ident, $narrow:ident, $eight:ident, $fill:ident, $words:ident, $exp:ident, $ln:ident) => {
         impl Real for $t {
             const NAME: &'static str = $name;
             const ZERO: Self = 0.0;
@@ -153,6 +157,10 @@ macro_rules! real {
                 $exp::<S>(v)
             }
             #[inline(always)]
+            fn ln_of_half<S: Simd>(v: S::$vector) -> S::$vector {
+                $ln::<S>(v)
+            }
+            #[inline(always)]
             fn widen<S: Simd>(v: S::$vector) -> S::D {
                 $widen::<S>(v)
             }
@@ -170,15 +178,16 @@ macro_rules! real {
                 stream.$eight(&some(lines, 4 / $per_block * quad), scale)
             }
             #[inline(always)]
-            fn fill_tiles<S: Aes>(
+            fn fill_noise<S: Aes>(
                 schedule: &mut Schedule,
                 key: &Key,
                 ids: &[u64; LANES],
                 quads: Range<usize>,
+                vectors: usize,
                 scale: S::$vector,
                 out: &mut [[$t; LANES]],
             ) {
-                $fill::<S>(schedule, key, ids, quads, scale, out)
+                $fill::<S>(schedule, key, ids, quads, vectors, scale, out)
             }
             #[inline(always)]
             fn from_words<S: Simd>(words: [S::W; 4]) -> [S::$vector; 4] {
@@ -188,8 +197,8 @@ macro_rules! real {
     };
 }
 
-real!(f32, "f32", 4, F, widen, narrow, eight_f32, fill_f32, words_to_f32, exp_f32);
-real!(f64, "f64", 2, D, same, same, eight_f64, fill_f64, words_to_f64, exp_f64);
+real!(f32, "f32", 4, F, widen, narrow, eight_f32, fill_f32, words_to_f32, exp_f32, ln_of_half_f32);
+real!(f64, "f64", 2, D, same, same, eight_f64, fill_f64, words_to_f64, exp_f64, ln_f64);
 
 #[inline(always)]
 fn widen<S: Simd>(v: S::F) -> S::D {
@@ -204,6 +213,12 @@ fn narrow<S: Simd>(v: S::D) -> S::F {
 #[inline(always)]
 fn same<S: Simd>(v: S::D) -> S::D {
     v
+}
+
+#[inline(always)]
+fn ln_of_half_f32<S: Simd>(v: S::F) -> S::F {
+    let [[out]] = minus_two_ln_f32::<S, 1, 1>(&[[v]], 0.0, S::F::splat(1.0));
+    out * S::F::splat(-0.5)
 }
 
 #[inline(always)]

@@ -1,6 +1,6 @@
 //! Log-weights of an ensemble: everything about them is done in log space, in `f64`.
 
-use crate::random::math::exp_f64;
+use crate::random::math::{exp_f64, exps_f64};
 use crate::real::sum_lanes;
 use crate::simd::{Isa, LANES, Simd, Vector, dispatch};
 
@@ -167,10 +167,13 @@ fn panel(values: &[f64], fill: f64) -> [f64; LANES] {
 #[inline(always)]
 fn largest_of<S: Simd>(values: &[f64]) -> f64 {
     let mut top = S::D::splat(f64::NEG_INFINITY);
-    for v in values.chunks(LANES) {
-        let v = S::D::load(&panel(v, f64::NEG_INFINITY));
+    let (panels, rest) = values.as_chunks();
+    for v in panels {
+        let v = S::D::load(v);
         top = v.if_greater(top, v, top);
     }
+    let v = S::D::load(&panel(rest, f64::NEG_INFINITY));
+    top = v.if_greater(top, v, top);
     let mut lanes = [0.0; LANES];
     top.store(&mut lanes);
     lanes.iter().copied().fold(f64::NEG_INFINITY, f64::max)
@@ -179,15 +182,27 @@ fn largest_of<S: Simd>(values: &[f64]) -> f64 {
 /// `weights = exp(values - top)`, and the sums of `w`, `w^2` and `w log w`.
 #[inline(always)]
 fn exp_and_sums<S: Simd>(values: &[f64], top: f64, weights: &mut [f64]) -> [f64; 3] {
+    /// Panels in lockstep: an exponential alone is waited for.
+    const M: usize = 2;
     let zero = S::D::splat(0.0);
     let mut sums = [zero; 3];
-    for (v, out) in values.chunks(LANES).zip(weights.chunks_mut(LANES)) {
+    let (groups, rest) = values.as_chunks::<{ M * LANES }>();
+    let (outs, out_rest) = weights.as_chunks_mut::<{ M * LANES }>();
+    for (v, out) in groups.iter().zip(outs) {
+        let mut logs = [zero; M];
+        for (log, v) in logs.iter_mut().zip(v.as_chunks().0) {
+            *log = S::D::load(v) - S::D::splat(top);
+        }
+        let w = exps_f64::<S, M>(&logs);
+        for (m, out) in out.as_chunks_mut().0.iter_mut().enumerate() {
+            add_weights::<S>(w[m], logs[m], &mut sums);
+            w[m].store(out);
+        }
+    }
+    for (v, out) in rest.chunks(LANES).zip(out_rest.chunks_mut(LANES)) {
         let log = S::D::load(&panel(v, f64::NEG_INFINITY)) - S::D::splat(top);
         let w = exp_f64::<S>(log);
-        sums[0] = sums[0] + w;
-        sums[1] = w.mul_add(w, sums[1]);
-        // Where the weight is zero its logarithm may be infinite.
-        sums[2] = sums[2] + w.if_greater(zero, w * log, zero);
+        add_weights::<S>(w, log, &mut sums);
         let mut lanes = [0.0; LANES];
         w.store(&mut lanes);
         out.copy_from_slice(&lanes[..out.len()]);
@@ -199,6 +214,16 @@ fn exp_and_sums<S: Simd>(values: &[f64], top: f64, weights: &mut [f64]) -> [f64;
         out[j] = sum_lanes(lanes);
     }
     out
+}
+
+/// Adds `w`, `w^2` and `w log w`.
+#[inline(always)]
+fn add_weights<S: Simd>(w: S::D, log: S::D, sums: &mut [S::D; 3]) {
+    let zero = S::D::splat(0.0);
+    sums[0] = sums[0] + w;
+    sums[1] = w.mul_add(w, sums[1]);
+    // Where the weight is zero its logarithm may be infinite.
+    sums[2] = sums[2] + w.if_greater(zero, w * log, zero);
 }
 
 dispatch! { fn largest{}{}(values: &[f64]) -> f64 = largest_of }

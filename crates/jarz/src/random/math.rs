@@ -30,34 +30,45 @@ fn horners<V: Vector, const M: usize, const P: usize, const N: usize>(
     p
 }
 
-/// `-2 ln x` of positive normal numbers up to one, where it is zero and nowhere less. The quotient `-2 ln(1 + f) / f`, with `f` from -1/2 to 0,
-/// is a minimax fit of relative error 2e-7, bound to the right value at -1/2.
+/// `-2 ln (x / 2^bits)` times `scale` of positive normal numbers up to `2^bits`, where it is zero and nowhere less. The quotient `-2 ln(1 + f) / f`, with `f`
+/// from -1/2 to 0, is a minimax fit of relative error 2e-7, bound to the right value at -1/2.
+///
+/// Additions where they will do: processors have as many units for them alone as for products.
 #[inline(always)]
 pub(crate) fn minus_two_ln_f32<S: Simd, const M: usize, const P: usize>(
     x: &[[S::F; M]; P],
+    bits: f32,
+    scale: S::F,
 ) -> [[S::F; M]; P] {
     const MINUS_TWO_LN_2: f32 = -2.0 * std::f32::consts::LN_2;
+    let slope = scale * S::F::splat(MINUS_TWO_LN_2);
     let (mut e, mut f) = (*x, *x);
     for p in 0..P {
         for m in 0..M {
             let (exponent, fraction) = S::parts(x[p][m]);
-            e[p][m] = exponent.mul_add(S::F::splat(MINUS_TWO_LN_2), S::F::splat(MINUS_TWO_LN_2));
+            e[p][m] = (exponent - S::F::splat(bits - 1.0)) * slope;
             f[p][m] = fraction - S::F::splat(1.0);
         }
     }
-    let mut out = horners(
-        &f,
-        [
-            2.459_722_8f32,
-            2.309_941,
-            1.664_588,
-            -0.046_585_526,
-            0.549_211_3,
-            -0.663_370_1,
-            1.000_083_1,
-            -1.999_999_6,
-        ],
-    );
+    let coefficients = [
+        2.459_722_8f32,
+        2.309_941,
+        1.664_588,
+        -0.046_585_526,
+        0.549_211_3,
+        -0.663_370_1,
+        1.000_083_1,
+        -1.999_999_6,
+    ];
+    let mut out = [[scale * S::F::splat(coefficients[0]); M]; P];
+    for i in 1..coefficients.len() {
+        let next = scale * S::F::splat(coefficients[i]);
+        for p in 0..P {
+            for m in 0..M {
+                out[p][m] = out[p][m].mul_add(f[p][m], next);
+            }
+        }
+    }
     for p in 0..P {
         for m in 0..M {
             out[p][m] = f[p][m].mul_add(out[p][m], e[p][m]);

@@ -9,9 +9,6 @@ use super::philox::{Blocks, Line, Panel, philox_panels};
 use crate::real::{Real, WalkerIds};
 use crate::simd::{LANES, Simd, Vector, Words, dispatch};
 
-/// What a word is of the unit interval.
-const CELL: f32 = 1.0 / 4_294_967_296.0;
-
 /// The random words of 16 walkers at one step, for one purpose.
 #[derive(Clone, Copy)]
 pub struct Stream<S: Simd>(Panel<S>);
@@ -76,7 +73,8 @@ pub(crate) fn fours_f32<S: Simd, const M: usize>(words: &[[S::U; 4]; M], scale: 
     out
 }
 
-/// Box-Muller pairs from words for the radii and words for the angles, in lockstep: all firsts, then all seconds.
+/// Box-Muller pairs from words for the radii and words for the angles, in lockstep: all firsts, then all seconds, times `scale`, which is positive. It goes into
+/// the coefficients of the squared radius, so that nothing is left to be multiplied by it.
 #[inline(always)]
 pub(crate) fn pairs_f32<S: Simd, const M: usize, const P: usize>(
     radii: &[[S::U; M]; P],
@@ -87,18 +85,17 @@ pub(crate) fn pairs_f32<S: Simd, const M: usize, const P: usize>(
     let (mut uniforms, mut turns) = ([[scale; M]; P], [[scale; M]; P]);
     for pair in 0..P {
         for m in 0..M {
-            uniforms[pair][m] =
-                S::unsigned(radii[pair][m]).mul_add(S::F::splat(CELL), S::F::splat(0.5 * CELL));
+            uniforms[pair][m] = S::unsigned(radii[pair][m]) + S::F::splat(0.5);
             turns[pair][m] = S::signed(angles[pair][m].shl(2))
                 * S::F::splat(std::f32::consts::FRAC_PI_4 / 2_147_483_648.0);
         }
     }
-    let squares = minus_two_ln_f32::<S, M, P>(&uniforms);
+    let squares = minus_two_ln_f32::<S, M, P>(&uniforms, 32.0, scale * scale);
     let [sin, cos] = sin_cos_f32(&turns);
     for pair in 0..P {
         for m in 0..M {
             let angle = angles[pair][m];
-            let radius = squares[pair][m].sqrt() * scale;
+            let radius = squares[pair][m].sqrt();
             let radius = S::from_bits(S::bits(radius) ^ (angle.shl(1) & S::U::splat(1 << 31)));
             out[0][pair][m] = radius * S::if_top_bit(angle, sin[pair][m], cos[pair][m]);
             out[1][pair][m] = radius * S::if_top_bit(angle, cos[pair][m], sin[pair][m]);

@@ -147,7 +147,7 @@ fn normals_equal_their_scalar_twin_on_every_path() {
 #[inline(always)]
 fn logarithms<S: Simd>(x: &[f32], out: &mut [f32]) {
     for (x, out) in x.as_chunks().0.iter().zip(out.as_chunks_mut().0) {
-        let [[ln]] = minus_two_ln_f32::<S, 1, 1>(&[[S::F::load(x)]]);
+        let [[ln]] = minus_two_ln_f32::<S, 1, 1>(&[[S::F::load(x)]], 0.0, S::F::splat(1.0));
         ln.store(out);
     }
 }

@@ -10,6 +10,8 @@ use super::vector::{Simd, Words};
 pub trait Aes: Simd {
     /// One block four times.
     fn repeat(block: &[u32; 4]) -> Self::U;
+    /// One block twice, then another twice.
+    fn repeat_two(first: &[u32; 4], second: &[u32; 4]) -> Self::U;
     /// The words of eight blocks, two to a lane, the lower one first.
     fn join(first: Self::U, second: Self::U) -> Self::W;
     /// `mix_columns(shift_rows(sub_bytes(state))) ^ key`.
@@ -111,6 +113,10 @@ impl Aes for Portable {
         portable::U(std::array::from_fn(|l| block[l % 4]))
     }
     #[inline(always)]
+    fn repeat_two(first: &[u32; 4], second: &[u32; 4]) -> Self::U {
+        portable::U(std::array::from_fn(|l| if l < LANES / 2 { first[l % 4] } else { second[l % 4] }))
+    }
+    #[inline(always)]
     fn join(first: Self::U, second: Self::U) -> Self::W {
         let of = |l: usize| u64::from(if l < LANES { first.0[l] } else { second.0[l - LANES] });
         portable::W(std::array::from_fn(|l| of(2 * l) | of(2 * l + 1) << 32))
@@ -137,6 +143,14 @@ mod x86 {
         #[inline(always)]
         fn repeat(block: &[u32; 4]) -> avx512::U {
             unsafe { avx512::U([_mm512_broadcast_i32x4(_mm_loadu_si128(block.as_ptr().cast()))]) }
+        }
+        #[inline(always)]
+        fn repeat_two(first: &[u32; 4], second: &[u32; 4]) -> avx512::U {
+            unsafe {
+                let first = _mm512_broadcast_i32x4(_mm_loadu_si128(first.as_ptr().cast()));
+                let second = _mm_loadu_si128(second.as_ptr().cast());
+                avx512::U([_mm512_mask_broadcast_i32x4(first, 0xff00, second)])
+            }
         }
         #[inline(always)]
         fn join(first: avx512::U, second: avx512::U) -> avx512::W {
@@ -190,6 +204,10 @@ mod x86 {
         #[inline(always)]
         fn repeat(block: &[u32; 4]) -> avx2::U {
             unsafe { avx2::U([_mm256_broadcastsi128_si256(_mm_loadu_si128(block.as_ptr().cast())); 2]) }
+        }
+        #[inline(always)]
+        fn repeat_two(first: &[u32; 4], second: &[u32; 4]) -> avx2::U {
+            avx2::U([Self::repeat(first).0[0], Self::repeat(second).0[0]])
         }
         #[inline(always)]
         fn join(first: avx2::U, second: avx2::U) -> avx2::W {

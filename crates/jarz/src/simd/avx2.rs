@@ -1,8 +1,8 @@
 //! AVX2 with fused multiply-add: 16 `f32` are two registers.
 
 use super::LANES;
+use super::tile::Tile;
 use super::vector::{Simd, Vector, Words, operators, registers};
-use crate::real::sum_lanes;
 use std::arch::x86_64::*;
 
 /// AVX2, FMA, BMI2. Its operations may only be reached from code compiled for these features, on a processor that has them:
@@ -92,16 +92,6 @@ macro_rules! float {
                 unsafe { $ops!(storeu)(to.as_mut_ptr().add($per * i), self.0[i]) };
             }
         }
-        #[inline(always)]
-        fn sums(rows: &[Self; LANES]) -> Self {
-            let mut out = [0.0; LANES];
-            for i in 0..LANES {
-                let mut lanes = [0.0; LANES];
-                rows[i].store(&mut lanes);
-                out[i] = sum_lanes(lanes);
-            }
-            Self::load(&out)
-        }
     };
 }
 
@@ -174,6 +164,24 @@ macro_rules! double {
 impl Vector for F {
     type Scalar = f32;
     float!(f32, 8, 2, single);
+    #[inline(always)]
+    fn sums(rows: &[Self; LANES]) -> Self {
+        let mut out = rows[0];
+        for half in 0..2 {
+            let mut fours = [rows[0].0[0]; 4];
+            for k in 0..4 {
+                let (a, b) = (rows[8 * half + k], rows[8 * half + k + 4]);
+                // SAFETY: see `Avx2`.
+                fours[k] = unsafe {
+                    let (a, b) = (_mm256_add_ps(a.0[0], a.0[1]), _mm256_add_ps(b.0[0], b.0[1]));
+                    _mm256_add_ps(_mm256_permute2f128_ps::<0x20>(a, b), _mm256_permute2f128_ps::<0x31>(a, b))
+                };
+            }
+            let [a, b, c, d] = fours;
+            out.0[half] = F::fold([F([a; 2]), F([b; 2]), F([c; 2]), F([d; 2])]).0[0];
+        }
+        out
+    }
     #[inline(always)]
     unsafe fn load_columns(base: *const f32, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {
@@ -283,6 +291,30 @@ unsafe fn transpose_wide(z: [__m256d; 4]) -> [__m256d; 4] {
 impl Vector for D {
     type Scalar = f64;
     float!(f64, 4, 4, double);
+    #[inline(always)]
+    fn sums(rows: &[Self; LANES]) -> Self {
+        let mut out = rows[0];
+        for q in 0..4 {
+            let mut fours = [rows[0].0[0]; 4];
+            // SAFETY: see `Avx2`.
+            unsafe {
+                for k in 0..4 {
+                    let D([a, b, c, d]) = rows[4 * q + k];
+                    fours[k] = _mm256_add_pd(_mm256_add_pd(a, c), _mm256_add_pd(b, d));
+                }
+                let mut twos = [fours[0]; 2];
+                for k in 0..2 {
+                    let (a, b) = (fours[k], fours[k + 2]);
+                    let (low, high) =
+                        (_mm256_permute2f128_pd::<0x20>(a, b), _mm256_permute2f128_pd::<0x31>(a, b));
+                    twos[k] = _mm256_add_pd(low, high);
+                }
+                let [a, b] = twos;
+                out.0[q] = _mm256_add_pd(_mm256_unpacklo_pd(a, b), _mm256_unpackhi_pd(a, b));
+            }
+        }
+        out
+    }
     #[inline(always)]
     unsafe fn load_columns(base: *const f64, at: &[usize; LANES], columns: usize) -> [Self; 4] {
         unsafe {

@@ -92,15 +92,26 @@ impl Vector for F {
     #[inline(always)]
     fn sums(rows: &[Self; LANES]) -> Self {
         unsafe {
-            let mut folded = [_mm512_setzero_ps(); 4];
+            // Of two vectors' halves those in their place are blended, for which there are more units than for shuffles.
+            let others = _mm512_set_epi64(13, 12, 7, 6, 9, 8, 3, 2);
+            let mut fours = [_mm512_setzero_ps(); 4];
             for k in 0..4 {
                 // Rows k, k + 4, k + 8, k + 12, a 128-bit lane each.
-                let (a, b) = (fold(rows[k], rows[k + 4]), fold(rows[k + 8], rows[k + 12]));
-                let (even, odd) = (_mm512_shuffle_f32x4::<0x88>(a, b), _mm512_shuffle_f32x4::<0xdd>(a, b));
-                folded[k] = _mm512_add_ps(even, odd);
+                let (a, b) = (fold(rows[k], rows[k + 8]), fold(rows[k + 4], rows[k + 12]));
+                let same = _mm512_mask_blend_ps(0xf0f0, a, b);
+                let others = _mm512_permutex2var_pd(_mm512_castps_pd(a), others, _mm512_castps_pd(b));
+                fours[k] = _mm512_add_ps(same, _mm512_castpd_ps(others));
             }
-            let c = transpose(folded);
-            (c[0] + c[2]) + (c[1] + c[3])
+            let mut twos = [fours[0]; 2];
+            for k in 0..2 {
+                let (a, b) = (fours[k], fours[k + 2]);
+                let same = _mm512_mask_blend_ps(0xcccc, a, b);
+                let others = _mm512_shuffle_pd::<0x55>(_mm512_castps_pd(a), _mm512_castps_pd(b));
+                twos[k] = _mm512_add_ps(same, _mm512_castpd_ps(others));
+            }
+            let [a, b] = twos;
+            let (same, others) = (_mm512_mask_blend_ps(0xaaaa, a, b), _mm512_mask_blend_ps(0xaaaa, b, a));
+            F([_mm512_add_ps(same, _mm512_permute_ps::<0xb1>(others))])
         }
     }
     #[inline(always)]
@@ -140,13 +151,13 @@ impl Vector for F {
     }
 }
 
-/// Adds the upper half of each vector to its lower half, and puts the two results side by side.
+/// Adds the halves of each vector, and puts the two results side by side.
 #[inline(always)]
 unsafe fn fold(a: F, b: F) -> __m512 {
     unsafe {
-        let low = _mm512_shuffle_f32x4::<0x44>(a.0[0], b.0[0]);
-        let high = _mm512_shuffle_f32x4::<0xee>(a.0[0], b.0[0]);
-        _mm512_add_ps(low, high)
+        let same = _mm512_mask_blend_ps(0xff00, a.0[0], b.0[0]);
+        let others = _mm512_shuffle_f32x4::<0x4e>(a.0[0], b.0[0]);
+        _mm512_add_ps(same, others)
     }
 }
 
@@ -165,6 +176,8 @@ unsafe fn row(from: *const f32, columns: usize) -> __m128 {
     unsafe {
         if columns == 4 {
             _mm_loadu_ps(from)
+        } else if columns == 2 {
+            _mm_castpd_ps(_mm_load_sd(from.cast()))
         } else {
             _mm_maskz_loadu_ps(((1u32 << columns) - 1) as u8, from)
         }

@@ -28,6 +28,8 @@ pub trait Tile<T>: Sized {
     fn spread(self) -> [Self; 4];
     /// From tiles to one number per walker: with its four numbers `a` to `d`, `(a + c) + (b + d)`.
     fn fold(tiles: [Self; 4]) -> Self;
+    /// Groups of four numbers of one vector and of another in turns.
+    fn in_turns(first: Self, second: Self) -> [Self; 2];
     /// Puts two vectors together again of whose words [`Unzip::unzip`] made even and odd ones.
     fn zip(evens: Self, odds: Self) -> [Self; 2];
 }
@@ -75,6 +77,17 @@ macro_rules! portable {
                     let (tile, at) = (&tiles[l % 4].0, l / 4 * 4);
                     (tile[at] + tile[at + 2]) + (tile[at + 1] + tile[at + 3])
                 }))
+            }
+            #[inline(always)]
+            fn in_turns(first: Self, second: Self) -> [Self; 2] {
+                let of = |l: usize| {
+                    let from = if l / 4 % 2 == 0 { &first.0 } else { &second.0 };
+                    from[l / 8 * 4 + l % 4]
+                };
+                [
+                    portable::$float(std::array::from_fn(of)),
+                    portable::$float(std::array::from_fn(|l| of(LANES + l))),
+                ]
             }
             #[inline(always)]
             fn zip(evens: Self, odds: Self) -> [Self; 2] {

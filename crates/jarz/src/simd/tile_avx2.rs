@@ -66,6 +66,18 @@ impl Tile<f32> for F {
         out
     }
     #[inline(always)]
+    fn in_turns(first: Self, second: Self) -> [Self; 2] {
+        let mut out = [first; 2];
+        for half in 0..2 {
+            let (a, b) = (first.0[half], second.0[half]);
+            unsafe {
+                out[half].0[0] = _mm256_permute2f128_ps::<0x20>(a, b);
+                out[half].0[1] = _mm256_permute2f128_ps::<0x31>(a, b);
+            }
+        }
+        out
+    }
+    #[inline(always)]
     fn zip(evens: Self, odds: Self) -> [Self; 2] {
         let mut out = [evens; 2];
         for half in 0..2 {
@@ -153,6 +165,10 @@ impl Tile<f64> for D {
             };
         }
         out
+    }
+    #[inline(always)]
+    fn in_turns(D(a): Self, D(b): Self) -> [Self; 2] {
+        [D([a[0], b[0], a[1], b[1]]), D([a[2], b[2], a[3], b[3]])]
     }
     #[inline(always)]
     fn zip(evens: Self, odds: Self) -> [Self; 2] {

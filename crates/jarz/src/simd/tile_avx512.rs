@@ -30,6 +30,8 @@ impl Tile<f32> for F {
                 let to = base.add(at[i]);
                 if columns == 4 {
                     _mm_storeu_ps(to, parts[i]);
+                } else if columns == 2 {
+                    _mm_store_sd(to.cast(), _mm_castps_pd(parts[i]));
                 } else {
                     _mm_mask_storeu_ps(to, mask, parts[i]);
                 }
@@ -56,6 +58,16 @@ impl Tile<f32> for F {
             let (ab, cd) = (_mm512_castps_pd(ab), _mm512_castps_pd(cd));
             let (first, second) = (_mm512_unpacklo_pd(ab, cd), _mm512_unpackhi_pd(ab, cd));
             F([_mm512_add_ps(_mm512_castpd_ps(first), _mm512_castpd_ps(second))])
+        }
+    }
+    #[inline(always)]
+    fn in_turns(first: Self, second: Self) -> [Self; 2] {
+        unsafe {
+            let low = _mm512_set_epi64(11, 10, 3, 2, 9, 8, 1, 0);
+            let high = _mm512_set_epi64(15, 14, 7, 6, 13, 12, 5, 4);
+            let (a, b) = (_mm512_castps_pd(first.0[0]), _mm512_castps_pd(second.0[0]));
+            let (low, high) = (_mm512_permutex2var_pd(a, low, b), _mm512_permutex2var_pd(a, high, b));
+            [F([_mm512_castpd_ps(low)]), F([_mm512_castpd_ps(high)])]
         }
     }
     #[inline(always)]
@@ -137,6 +149,18 @@ impl Tile<f64> for D {
             }
             out
         }
+    }
+    #[inline(always)]
+    fn in_turns(first: Self, second: Self) -> [Self; 2] {
+        let mut out = [first; 2];
+        for half in 0..2 {
+            let (a, b) = (first.0[half], second.0[half]);
+            unsafe {
+                out[half].0[0] = _mm512_insertf64x4::<1>(a, _mm512_castpd512_pd256(b));
+                out[half].0[1] = _mm512_shuffle_f64x2::<0xee>(a, b);
+            }
+        }
+        out
     }
     #[inline(always)]
     fn zip(evens: Self, odds: Self) -> [Self; 2] {

@@ -1,9 +1,11 @@
 //! The mixture's kernels, on panels of 16 walkers, one per lane.
 //!
 //! A walker's sums over dimensions are then plain vector sums, in one order on every processor. Rows are transposed on the fly, four dimensions at a time.
-//! The step does without: it works on tiles of four walkers and four dimensions (see [`crate::simd::Tile`]), as which the noise comes out of the generator.
+//! The step does without: it works on 16 dimensions of a walker at a time, and on tiles of four walkers and four dimensions (see [`crate::simd::Tile`]) where
+//! fewer are left, as which the noise comes out of the generator.
 
 mod kernels;
+mod moves;
 mod step;
 mod sums;
 mod weights;

@@ -1,12 +1,12 @@
 //! The step: noise and move.
 
-use super::weights::{Own, Sums, add_to, weigh_panels};
+use super::moves::{Parts, Place, Shares, add_parts, move_rows, move_tiles};
+use super::weights::{Own, Sums, weigh_panels};
 use super::{MAX_MODES, Modes, PanelRows, QUADS, count, kept_of, to_lanes};
 use crate::random::Key;
 use crate::random::ars::Schedule;
 use crate::real::Real;
-use crate::simd::tile::tile_of;
-use crate::simd::{Aes, LANES, Simd, Tile, Vector, dispatch_aes, prefetch};
+use crate::simd::{Aes, LANES, Vector, dispatch_aes};
 use std::ops::Range;
 
 /// One ULA step of a panel.
@@ -32,21 +32,9 @@ pub struct Arrays<'a, T> {
 /// Panels whose weights are updated together: each is a long chain of an exponential, a logarithm and an exponential.
 const TOGETHER: usize = 2;
 
-/// The noise of a panel in [`QUADS`] groups of four dimensions, four tiles each, no vector of which lies across two cache lines.
+/// The noise of a panel in [`QUADS`] groups of four dimensions, rows and then tiles, no vector of which lies across two cache lines.
 #[repr(align(64))]
 struct Noise<T>([[T; LANES]; 4 * QUADS]);
-
-/// What belongs to the four tiles of a panel: shares of the modes, and [`Sums`] in the walkers' precision.
-#[derive(Default)]
-#[repr(align(64))]
-struct Tiles<T> {
-    shares: [[[T; LANES]; 4]; MAX_MODES],
-    forward: [[T; LANES]; 4],
-    squares: [[[T; LANES]; 4]; MAX_MODES],
-    along: [[[T; LANES]; 4]; MAX_MODES],
-    own_squares: [[[T; LANES]; 4]; MAX_MODES],
-    own_along: [[[T; LANES]; 4]; MAX_MODES],
-}
 
 /// Rows of a panel in [`QUADS`] groups of four dimensions.
 type Rows<T> = [[T; 4 * QUADS]; LANES];
@@ -66,7 +54,9 @@ const AT_ROWS: [usize; LANES] = {
 pub struct Workbench<T> {
     schedule: Schedule,
     noise: Noise<T>,
-    tiles: Tiles<T>,
+    shares: Shares<T>,
+    parts_of_rows: Parts<T, LANES>,
+    parts_of_tiles: Parts<T, 4>,
     /// Of a panel that is not full.
     rows: Rows<T>,
     sums: [Sums; TOGETHER],
@@ -78,7 +68,9 @@ impl<T: Default> Default for Workbench<T> {
         Workbench {
             schedule: Schedule::new(),
             noise: Noise(std::array::from_fn(|_| std::array::from_fn(|_| T::default()))),
-            tiles: Tiles::default(),
+            shares: Shares::default(),
+            parts_of_rows: Parts::default(),
+            parts_of_tiles: Parts::default(),
             rows: std::array::from_fn(|_| std::array::from_fn(|_| T::default())),
             sums: Default::default(),
             parts: [[0.0; LANES]; MAX_MODES],
@@ -98,110 +90,79 @@ fn move_panel<S: Aes, T: Real, const K: usize, const OWN: bool>(
     panel: &PanelRows,
     ids: &[u64; LANES],
     arrays: &mut Arrays<'_, T>,
-    (schedule, Noise(noise), tiles, rows): (&mut Schedule, &mut Noise<T>, &mut Tiles<T>, &mut Rows<T>),
-    sums: &mut Sums,
+    workbench: &mut Workbench<T>,
+    together: usize,
 ) {
-    let (from, to) = (step.from, step.to);
+    let Workbench {
+        schedule, noise: Noise(noise), shares, parts_of_rows, parts_of_tiles, rows, sums, ..
+    } = workbench;
+    let from = step.from;
     let (n, dim, stride) = (count::<T, K>(from), from.dim, from.stride);
     let starts = panel.starts(dim, arrays.x.len());
     let own = if OWN { step.own.response.len().min(step.own.product.len()) } else { n * stride };
-    let lengths = [from.offsets.len(), from.means.len(), to.means.len(), own];
+    let lengths = [from.offsets.len(), from.means.len(), step.to.means.len(), own];
     assert!(lengths.iter().all(|&l| l >= n * stride) && stride >= dim, "means shorter than their dimension");
-    let pull = T::splat::<S>(T::from_f64(step.h * from.precision));
-    let half_pull = T::splat::<S>(T::from_f64(0.5 * step.h * from.precision));
-    // What of the last dimensions there is.
-    let mut here = [T::ZERO; 4];
-    here[..dim % 4].fill(T::ONE);
-    let here = T::V::<S>::repeat(&here);
     let r = kept_of::<S, T>(panel, n, arrays.kept);
-    for k in 1..n {
-        for (tile, to) in r[k].spread().into_iter().zip(&mut tiles.shares[k]) {
-            tile.store(to);
-        }
-    }
+    shares.keep::<S>(n, &r);
     for group in (0..stride / 4).step_by(QUADS) {
         let end = (group + QUADS).min(stride / 4);
-        if K > 0 {
-            fill_noise::<S, T>(step, ids, group..end, schedule, noise);
-        } else {
-            make_noise::<T>(S::ISA, step, ids, group..end, schedule, noise);
-        }
-        let whole = end.min(dim / 4);
         let part_of_row = (dim - 4 * group).min(4 * QUADS);
-        let (mut x, mut at) = (arrays.x.as_mut_ptr(), starts);
+        let vectors = part_of_row / LANES;
+        if K > 0 {
+            fill_noise::<S, T>(step, ids, group..end, vectors, schedule, noise);
+        } else {
+            make_noise::<T>(S::ISA, step, ids, group..end, vectors, schedule, noise);
+        }
+        let mut place = Place { x: arrays.x.as_mut_ptr(), at: starts };
         if panel.lanes < LANES {
-            // Tiles move one after the other: those that repeat a walker must not find it moved.
+            // Walkers move one after the other: those that are repeated must not be found moved.
             for (row, start) in rows.iter_mut().zip(starts) {
                 row[..part_of_row].copy_from_slice(&arrays.x[start + 4 * group..][..part_of_row]);
             }
-            (x, at) = (rows.as_mut_ptr().cast::<T>().wrapping_sub(4 * group), AT_ROWS);
+            place = Place { x: rows.as_mut_ptr().cast::<T>().wrapping_sub(4 * group), at: AT_ROWS };
         }
-        for g in 0..4 {
-            let mut part = Part::<S, T>::new();
-            let mut r = [T::splat::<S>(T::ZERO); MAX_MODES];
-            for k in 1..n {
-                r[k] = T::V::<S>::load(&tiles.shares[k][g]);
+        let tiles = (group + 4 * vectors < end).then_some(group + 4 * vectors..end);
+        if let Some(quads) = tiles.clone() {
+            let noise = &noise[LANES * vectors..];
+            // SAFETY: `starts` and the lengths were checked above; spare rows have room for the group.
+            unsafe { move_tiles::<S, T, K, OWN>(step, &place, quads, shares, noise, parts_of_tiles) };
+        }
+        let mut done = 0;
+        while done < vectors {
+            let noise = &noise[LANES * done..];
+            let (first, column) = (done == 0, 4 * group + LANES * done);
+            macro_rules! rows {
+                ($v:literal) => {{
+                    // SAFETY: as above.
+                    unsafe {
+                        move_rows::<S, T, K, OWN, $v>(
+                            step,
+                            &place,
+                            column,
+                            shares,
+                            noise,
+                            first,
+                            parts_of_rows,
+                        )
+                    };
+                    $v
+                }};
             }
-            let place = Place {
-                n,
-                stride,
-                rows: tile_of(&at, g),
-                r,
-                pull,
-                half_pull,
-                x,
-                offsets: from.offsets.as_ptr(),
-                means: from.means.as_ptr(),
-                new_means: to.means.as_ptr(),
-                response: step.own.response.as_ptr(),
-                product: step.own.product.as_ptr(),
+            done += match vectors {
+                2 if K > 0 => rows!(2),
+                3 if K > 0 => rows!(3),
+                4 if K > 0 => rows!(4),
+                _ => rows!(1),
             };
-            let ahead = starts[0] + LANES * dim + LANES * (group * 4 + g * (end - group));
-            for quad in group..whole {
-                ask_for(x.wrapping_add(ahead + LANES * (quad - group)));
-                let noise = T::V::<S>::load(&noise[4 * (quad - group) + g]);
-                // SAFETY: `starts` and the lengths were checked above; spare rows have room for the group.
-                unsafe { move_tile::<S, T, OWN>(&place, quad, 4, noise, &mut part) };
-            }
-            for quad in whole..end {
-                // Dimensions beyond the last stay where they are.
-                let noise = T::V::<S>::load(&noise[4 * (quad - group) + g]) * here;
-                // SAFETY: as above.
-                unsafe { move_tile::<S, T, OWN>(&place, quad, dim % 4, noise, &mut part) };
-            }
-            part.forward.store(&mut tiles.forward[g]);
-            for k in 0..n {
-                part.squares[k].store(&mut tiles.squares[k][g]);
-                part.along[k].store(&mut tiles.along[k][g]);
-                if OWN {
-                    part.own_squares[k].store(&mut tiles.own_squares[k][g]);
-                    part.own_along[k].store(&mut tiles.own_along[k][g]);
-                }
-            }
         }
         if panel.lanes < LANES {
             for (row, start) in rows.iter().zip(starts).take(panel.lanes) {
                 arrays.x[start + 4 * group..][..part_of_row].copy_from_slice(&row[..part_of_row]);
             }
         }
-        let first = group == 0;
-        fold_to::<S, T>(first, &tiles.forward, &mut sums.forward);
-        for k in 0..n {
-            fold_to::<S, T>(first, &tiles.squares[k], &mut sums.squares[k]);
-            fold_to::<S, T>(first, &tiles.along[k], &mut sums.along[k]);
-            if OWN {
-                fold_to::<S, T>(first, &tiles.own_squares[k], &mut sums.own_squares[k]);
-                fold_to::<S, T>(first, &tiles.own_along[k], &mut sums.own_along[k]);
-            }
-        }
-    }
-}
-
-/// Asks for a vector of the next panel, to which panels do not come in regular steps.
-#[inline(always)]
-fn ask_for<T>(at: *const T) {
-    for line in 0..size_of::<T>() / 4 {
-        prefetch(at.wrapping_add(line * 64 / size_of::<T>()));
+        let rows = (vectors > 0).then_some(&*parts_of_rows);
+        let tiles = tiles.map(|_| &*parts_of_tiles);
+        add_parts::<S, T, K, OWN>(n, group == 0, rows, tiles, &mut sums[together]);
     }
 }
 
@@ -211,111 +172,20 @@ fn fill_noise<S: Aes, T: Real>(
     step: &Step<'_, T>,
     ids: &[u64; LANES],
     quads: Range<usize>,
+    vectors: usize,
     schedule: &mut Schedule,
     noise: &mut [[T; LANES]],
 ) {
     let scale = T::splat::<S>(T::from_f64(step.noise_scale));
-    T::fill_tiles::<S>(schedule, &step.key, ids, quads, scale, noise);
+    T::fill_noise::<S>(schedule, &step.key, ids, quads, vectors, scale, noise);
 }
 
 dispatch_aes! {
     /// The same as a function of its own, compiled once per instruction set and precision, where 4 % more time do not matter as much as the
     /// time to compile it into one more kernel.
     fn make_noise{T: Real}{T}(
-        step: &Step<'_, T>, ids: &[u64; LANES], quads: Range<usize>, schedule: &mut Schedule, noise: &mut [[T; LANES]],
+        step: &Step<'_, T>, ids: &[u64; LANES], quads: Range<usize>, vectors: usize, schedule: &mut Schedule, noise: &mut [[T; LANES]],
     ) = fill_noise
-}
-
-/// The same with a panel's four tiles.
-#[inline(always)]
-fn fold_to<S: Simd, T: Real>(first: bool, [a, b, c, d]: &[[T; LANES]; 4], sum: &mut [f64; LANES]) {
-    let load = T::V::<S>::load;
-    add_to::<S>(first, T::widen::<S>(T::V::<S>::fold([load(a), load(b), load(c), load(d)])), sum);
-}
-
-/// Where a tile is, and all that its moves have in common: in one place, since the compiler cannot know that stores to positions change none of it.
-struct Place<S: Simd, T: Real> {
-    n: usize,
-    stride: usize,
-    rows: [usize; 4],
-    r: [T::V<S>; MAX_MODES],
-    pull: T::V<S>,
-    half_pull: T::V<S>,
-    x: *mut T,
-    offsets: *const T,
-    means: *const T,
-    new_means: *const T,
-    response: *const T,
-    product: *const T,
-}
-
-/// [`Sums`] of a tile in the walkers' precision.
-struct Part<S: Simd, T: Real> {
-    forward: T::V<S>,
-    squares: [T::V<S>; MAX_MODES],
-    along: [T::V<S>; MAX_MODES],
-    own_squares: [T::V<S>; MAX_MODES],
-    own_along: [T::V<S>; MAX_MODES],
-}
-
-impl<S: Simd, T: Real> Part<S, T> {
-    #[inline(always)]
-    fn new() -> Self {
-        let zeros = [T::splat::<S>(T::ZERO); MAX_MODES];
-        Part { forward: zeros[0], squares: zeros, along: zeros, own_squares: zeros, own_along: zeros }
-    }
-}
-
-/// Moves a tile.
-///
-/// # Safety
-/// `columns` numbers from `4 quad` on of every row must be within the array, as the means up to `4 quad + 4` must be.
-#[inline(always)]
-unsafe fn move_tile<S: Simd, T: Real, const OWN: bool>(
-    place: &Place<S, T>,
-    quad: usize,
-    columns: usize,
-    noise: T::V<S>,
-    part: &mut Part<S, T>,
-) {
-    let n = place.n;
-    let at = place.x.wrapping_add(4 * quad);
-    let x = unsafe { T::V::<S>::load_tile(at, &place.rows, columns) };
-    // The mean of the means is the first one and the shares of the others' offsets.
-    let mut drift = x - unsafe { four_at::<S, T>(place.offsets, 4 * quad) };
-    for k in 1..n {
-        drift = place.r[k]
-            .neg_mul_add(unsafe { four_at::<S, T>(place.offsets, place.stride * k + 4 * quad) }, drift);
-    }
-    if OWN {
-        for k in 0..n {
-            let apart = x - unsafe { four_at::<S, T>(place.means, place.stride * k + 4 * quad) };
-            let (response, product) =
-                (unsafe { four_at::<S, T>(place.response, place.stride * k + 4 * quad) }, unsafe {
-                    four_at::<S, T>(place.product, place.stride * k + 4 * quad)
-                });
-            part.own_squares[k] = (apart * response).mul_add(apart, part.own_squares[k]);
-            part.own_along[k] = apart.mul_add(product, part.own_along[k]);
-        }
-    }
-    let by = drift.neg_mul_add(place.pull, noise);
-    part.forward = drift.mul_add(drift.neg_mul_add(place.half_pull, noise), part.forward);
-    let y = x + by;
-    for k in 0..n {
-        let apart = y - unsafe { four_at::<S, T>(place.new_means, place.stride * k + 4 * quad) };
-        part.squares[k] = apart.mul_add(apart, part.squares[k]);
-        part.along[k] = apart.mul_add(by, part.along[k]);
-    }
-    unsafe { y.store_tile(at, &place.rows, columns) };
-}
-
-/// Four neighbouring numbers, the same for all walkers.
-///
-/// # Safety
-/// There must be that many.
-#[inline(always)]
-unsafe fn four_at<S: Simd, T: Real>(from: *const T, at: usize) -> T::V<S> {
-    T::V::<S>::repeat(unsafe { &*from.add(at).cast() })
 }
 
 /// Which walkers a step moves: all of the arrays, or those listed (ascending), and what their ids are.
@@ -364,26 +234,20 @@ fn move_panels<S: Aes, T: Real, const K: usize, const OWN: bool>(
     workbench: &mut Workbench<T>,
 ) -> (f64, Option<u64>) {
     let rows = arrays.u.len();
-    let Workbench { schedule, noise, tiles, rows: spare, sums, parts } = workbench;
     let (mut accepted, mut bad) = (S::D::splat(0.0), None);
     let mut panels = [(PanelRows::contiguous(0, 1), [0; LANES]); TOGETHER];
+    workbench.shares.expect(step.from.dim);
     let mut at = 0;
     while at < movers.len(rows) {
         let mut together = 0;
         while together < TOGETHER && at < movers.len(rows) {
             let (panel, ids) = movers.panel(at, rows);
-            move_panel::<S, T, K, OWN>(
-                step,
-                &panel,
-                &ids,
-                arrays,
-                (schedule, noise, tiles, spare),
-                &mut sums[together],
-            );
+            move_panel::<S, T, K, OWN>(step, &panel, &ids, arrays, workbench, together);
             panels[together] = (panel, ids);
             together += 1;
             at += panel.lanes;
         }
+        let Workbench { sums, parts, .. } = &mut *workbench;
         if together == TOGETHER {
             let worst =
                 weigh_panels::<S, T, K, OWN, TOGETHER>(step, &panels, arrays, sums, parts, &mut accepted);

@@ -249,8 +249,9 @@ impl<S: Simd, T: Real, const V: usize> Gather<S, T, V> {
     /// The shares of `M` panels of `count` rows each, which are added to the masses.
     #[inline(always)]
     fn shares<const M: usize>(&mut self, x: &[T], count: usize) -> [[[T; LANES]; 2]; M] {
-        /// How far ahead data is asked for, in numbers: about a panel.
-        const AHEAD: usize = 1024;
+        /// How far ahead data is asked for, in bytes: memory is slow, but the second-level cache has other uses.
+        const AHEAD: usize = 8192;
+        let ahead = AHEAD / size_of::<T>();
         assert!(x.len() == M * count * self.dim && count <= LANES);
         let zero = T::splat::<S>(T::ZERO);
         let mut logs = [zero; M];
@@ -259,7 +260,7 @@ impl<S: Simd, T: Real, const V: usize> Gather<S, T, V> {
             for i in 0..count {
                 let (row, mut sum) = (m * count + i, zero);
                 for v in 0..V {
-                    prefetch(x.as_ptr().wrapping_add(AHEAD + row * self.dim + v * LANES));
+                    prefetch(x.as_ptr().wrapping_add(ahead + row * self.dim + v * LANES));
                     // SAFETY: there are as many rows.
                     let apart = unsafe { self.vector(x, row, v) } - self.origins[v];
                     sum = apart.mul_add(self.tilts[v], sum);
@@ -307,7 +308,7 @@ impl<S: Simd, T: Real, const V: usize> Gather<S, T, V> {
 
 /// The shares of two modes from the logarithm of their ratio, second to first, in the precision in which they are needed.
 #[inline(always)]
-fn share_two<S: Simd, T: Real>(log: T::V<S>) -> [T::V<S>; 2] {
+pub(super) fn share_two<S: Simd, T: Real>(log: T::V<S>) -> [T::V<S>; 2] {
     let (zero, one) = (T::splat::<S>(T::ZERO), T::splat::<S>(T::ONE));
     let e = T::exp::<S>(log.if_greater(zero, zero - log, log));
     // What is lost in rounding anyway is zero, so that nothing below has to handle denormal numbers.

@@ -1,6 +1,7 @@
 //! What a move does to the weights, and the leave-one-out correction.
 
 use super::step::{Arrays, Step};
+use super::sums::share_two;
 use super::{
     MAX_MODES, Modes, PanelRows, QUADS, count, four, keep, kept_of, normalise_pairs, soft_max, to_lanes,
 };
@@ -54,7 +55,18 @@ pub(super) fn weigh_panels<S: Simd, T: Real, const K: usize, const OWN: bool, co
     let zero = [d(0.0); M];
     let (mut u_new, mut drift_square, mut drift_along) = (zero, zero, zero);
     let mut r = [zero; MAX_MODES];
-    if n == 2 {
+    if n == 2 && size_of::<T>() == 4 {
+        // Shares are rounded to the walkers' precision anyway, and the sums they come from were in it.
+        let half = d(0.5 * to.precision);
+        for m in 0..M {
+            let a = S::D::load(&sums[m].squares[0]).neg_mul_add(half, d(to.log_masses[0]));
+            let b = S::D::load(&sums[m].squares[1]).neg_mul_add(half, d(to.log_masses[1]));
+            let [first, second] = share_two::<S, T>(T::narrow::<S>(b - a));
+            (r[0][m], r[1][m]) = (T::widen::<S>(first), T::widen::<S>(second));
+            let large = first.if_greater(second, first, second);
+            u_new[m] = T::widen::<S>(T::ln_of_half::<S>(large)) - a.if_greater(b, a, b);
+        }
+    } else if n == 2 {
         let half = d(0.5 * to.precision);
         let mut logs = [zero; 2];
         for m in 0..M {
@@ -96,7 +108,14 @@ pub(super) fn weigh_panels<S: Simd, T: Real, const K: usize, const OWN: bool, co
         let before = S::D::load(&sums[m].forward).mul_add(d(0.5 * precision), u);
         gains[m] = before - (u_new[m] + backward);
     }
-    let acceptances = exps_f64::<S, M>(&gains);
+    let mut acceptances = zero;
+    if size_of::<T>() == 4 {
+        for m in 0..M {
+            acceptances[m] = T::widen::<S>(T::exp::<S>(T::narrow::<S>(gains[m])));
+        }
+    } else {
+        acceptances = exps_f64::<S, M>(&gains);
+    }
     let mut bad = None;
     for m in 0..M {
         let (panel, ids) = &panels[m];
