@@ -1,4 +1,4 @@
-//! The whole Jarzynski iteration with the paper's MNIST network, as `experiments/mnist.toml` has it, against PyTorch.
+//! The whole Jarzynski iteration with the paper's MNIST network, MALA and Adam, against PyTorch.
 //!
 //! The images are the embedded digits, drawn larger: nothing has to be downloaded, and the time does not depend on what they show. Some
 //! steps are taken before anything is compared, so that the network is not zero and walkers have weights. There is no trust region

@@ -4,6 +4,9 @@
 //! iterations the driving walkers are dropped, and copies of the witnesses, drawn by their weights, take their place. Copies begin where witnesses stand, and would push these as well as themselves:
 //! first they move on, for as long as walkers take to forget where they were, while the parameters rest. Where the witnesses follow a running mean, the copies are
 //! led from there to the parameters themselves meanwhile, weighted along the way by Jarzynski's equality like on any other path.
+//!
+//! What a witness and its copy both remember after that rest is a self-interaction at second hand, so that witnesses with a relay are not as free of it as
+//! those without: judge such a model by annealing as well.
 
 use super::average::Average;
 use super::delay;

@@ -49,7 +49,8 @@ pub struct Setup<T, E> {
     /// Walkers beside these that are weighted along the same path of parameters but have no part in its direction: their `log Z`
     /// and masses are free of the self-interaction, for any model and optimizer. They need no parameter gradients.
     pub witnesses: usize,
-    /// Copies of the witnesses may take over from the driving walkers every few iterations, before the self-interaction shows in the weights of these.
+    /// Copies of the witnesses may take over from the driving walkers every few iterations, before the self-interaction shows in the weights of these. What both
+    /// remember after the rest shows in the weights of the witnesses then.
     pub relay: Option<Relay>,
     /// Memory in iterations of a running mean of the parameters, if one is wanted: the model is then the one at the mean, which
     /// moves smoothly, and the witnesses follow it. Walkers with weights need witnesses for it.
