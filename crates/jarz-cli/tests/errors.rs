@@ -41,9 +41,10 @@ fn configurations() {
         ("run.log_every=0", &["run.log_every"]),
         ("run.threads=100000", &["run.threads"]),
         ("optimizer.delay=0", &["optimizer.delay", "positive"]),
-        ("walkers.relay={every=10}", &["walkers.relay", "walkers.witnesses"]),
-        ("walkers.relay={every=0}", &["walkers.relay.every", "at least 1"]),
-        ("walkers.relay={every=5,rest=-1.0}", &["walkers.relay.rest", "positive"]),
+        ("walkers.relay={every=10}", &["walkers.relay", "keepers"]),
+        ("walkers.relay={keepers=1,every=10}", &["walkers.relay.keepers", "at least 2"]),
+        ("walkers.relay={keepers=9,every=0}", &["walkers.relay.every", "at least 1"]),
+        ("walkers.relay={keepers=9,every=5,rest=-1.0}", &["walkers.relay.rest", "positive"]),
         ("algorithm.kind=sgd", &["sgd", "jarzynski"]),
         ("algorithm.self_interaction=maybe", &["maybe", "leave-one-out"]),
     ];

@@ -105,6 +105,9 @@ pub struct ScaleChanges {
     pub runs: Option<usize>,
     /// Changes of the configuration, `key=value`.
     pub set: Vec<String>,
+    /// Other values for keys of `[images]`.
+    #[serde(skip_serializing_if = "toml::Table::is_empty")]
+    pub images: toml::Table,
 }
 
 /// One of the things compared.

@@ -79,6 +79,7 @@ impl Experiment {
                 )));
             }
         };
+        self.change_images(&of_scale.images, &format!("{origin}: [scale.{}]", scale.name()))?;
         let runs = runs.or(of_scale.runs).unwrap_or(1);
         if runs == 0 || runs > MAX_RUNS {
             return Err(ExperimentError::Option(format!("--runs {runs}: must be 1 to {MAX_RUNS}")));
@@ -105,6 +106,21 @@ impl Experiment {
         let plan = Plan { name, resolved: self, scale, runs, seed, variants };
         plan.check_references(&origin)?;
         Ok(plan)
+    }
+
+    /// Puts other values of a scale into `[images]`.
+    fn change_images(&mut self, changes: &toml::Table, origin: &str) -> Result<(), ExperimentError> {
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let wrong = |e: &dyn std::fmt::Display| ExperimentError::Option(format!("{origin}: images: {e}"));
+        let Some(images) = &self.images else {
+            return Err(wrong(&"the experiment has no section [images] that could be changed"));
+        };
+        let mut table = toml::Table::try_from(images).map_err(|e| wrong(&e))?;
+        table.extend(changes.clone());
+        self.images = Some(table.try_into().map_err(|e: toml::de::Error| wrong(&e.message()))?);
+        Ok(())
     }
 
     fn base_text(&self, origin: &str) -> Result<String, ExperimentError> {

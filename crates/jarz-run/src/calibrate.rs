@@ -49,6 +49,9 @@ pub fn calibrate(engine: Option<&dyn Engine>, config: &Config, budget: Duration)
     config.walkers.count = (config.walkers.count / share).max(2);
     config.walkers.batch = config.walkers.batch.map(|batch| (batch / share).max(2));
     config.walkers.witnesses = config.walkers.witnesses / share / 2 * 2;
+    if let Some(relay) = &mut config.walkers.relay {
+        relay.keepers = (relay.keepers / share).max(2);
+    }
     let limit = config.run.iterations.max(2);
     with_setup(&config, Calibrate { budget, limit, share, begun: Instant::now() })
 }

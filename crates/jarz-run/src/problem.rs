@@ -226,7 +226,9 @@ fn check_memory(config: &Config, dim: usize, scalar: usize) -> Result<(), RunErr
         ModelConfig::Gaussian { .. } | ModelConfig::Network(_) => dim,
     };
     let per_walker = 2 * dim as u128 * scalar as u128 + 64;
-    let walkers = config.walkers.count as u128 + config.walkers.witnesses as u128;
+    let keepers = config.walkers.relay.as_ref().map_or(0, |r| r.keepers);
+    let walkers =
+        [config.walkers.count, config.walkers.witnesses, keepers].iter().map(|n| *n as u128).sum::<u128>();
     let needed = walkers * per_walker + 200 * modes as u128 * dim as u128 * 8;
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find(|l| l.starts_with("MemAvailable:"))?.to_string();
@@ -236,7 +238,7 @@ fn check_memory(config: &Config, dim: usize, scalar: usize) -> Result<(), RunErr
     if needed > limit {
         let gib = |bytes: u128| bytes as f64 / (1u64 << 30) as f64;
         return Err(RunError::Impossible(format!(
-            "{} walkers (walkers.count and walkers.witnesses): in {dim} dimensions this takes about {:.1} GiB of memory and {:.1} GiB are free; take fewer walkers or precision = \"f32\"",
+            "{} walkers (walkers.count, walkers.witnesses and walkers.relay.keepers): in {dim} dimensions this takes about {:.1} GiB of memory and {:.1} GiB are free; take fewer walkers or precision = \"f32\"",
             walkers,
             gib(needed),
             gib(limit)
@@ -329,7 +331,11 @@ fn setup<T: Real, E: Energy<T>>(
         },
         walkers: config.walkers.count,
         witnesses: config.walkers.witnesses,
-        relay: config.walkers.relay.as_ref().map(|r| Relay { every: r.every, rest: r.rest }),
+        relay: config.walkers.relay.as_ref().map(|r| Relay {
+            keepers: r.keepers,
+            every: r.every,
+            rest: r.rest,
+        }),
         average: optimizer.average,
         batch: config.walkers.batch,
         data_batch: config.data.batch(),

@@ -33,6 +33,8 @@ impl Scalar for f64 {
 
 /// What the names of the witnesses' arrays begin with.
 const WITNESSES: &str = "witnesses/";
+/// And those of the walkers that a relay copies.
+const KEEPERS: &str = "keepers/";
 
 /// The state as named arrays; `seconds` is the computing time so far.
 pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
@@ -55,8 +57,10 @@ pub fn to_snapshot<T: Scalar>(state: &State<T>, seconds: f64) -> Snapshot {
     list("last", &state.last);
     list("seconds", &[seconds]);
     put_walkers(&mut out, "", state.iteration, &state.walkers, &state.sums);
-    if let Some((walkers, sums)) = &state.witnesses {
-        put_walkers(&mut out, WITNESSES, state.iteration, walkers, sums);
+    for (prefix, ensemble) in [(WITNESSES, &state.witnesses), (KEEPERS, &state.keepers)] {
+        if let Some((walkers, sums)) = ensemble {
+            put_walkers(&mut out, prefix, state.iteration, walkers, sums);
+        }
     }
     out
 }
@@ -120,7 +124,10 @@ pub fn from_snapshot<T: Scalar>(snapshot: &Snapshot) -> Result<(State<T>, f64), 
     };
     let last = snapshot.f64s_shaped("last", &[3])?;
     let (walkers, sums) = get_walkers(snapshot, "")?;
-    let witnessed = snapshot.arrays.keys().any(|name| name.starts_with(WITNESSES));
+    let ensemble = |prefix: &str| match snapshot.arrays.keys().any(|name| name.starts_with(prefix)) {
+        true => get_walkers(snapshot, prefix).map(Some),
+        false => Ok(None),
+    };
     let state = State {
         iteration: snapshot.u64s_shaped("counts", &[3])?[0],
         theta: list("theta")?,
@@ -128,7 +135,8 @@ pub fn from_snapshot<T: Scalar>(snapshot: &Snapshot) -> Result<(State<T>, f64), 
         moments: [list("optimizer.first")?, list("optimizer.second")?],
         walkers,
         sums,
-        witnesses: witnessed.then(|| get_walkers(snapshot, WITNESSES)).transpose()?,
+        witnesses: ensemble(WITNESSES)?,
+        keepers: ensemble(KEEPERS)?,
         step_size: snapshot.f64s_shaped("step_size", &[1])?[0],
         memory: [list("memory.variance")?, list("memory.covariance")?],
         waiting: if_any("waiting")?,

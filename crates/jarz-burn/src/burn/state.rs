@@ -20,6 +20,7 @@ impl DeviceTrainer {
                 Some(witnesses) => Some((witnesses.download()?, witnesses.all_sums()?)),
                 None => None,
             },
+            keepers: None,
             step_size: self.step_size,
             memory: Default::default(),
             waiting: Vec::new(),
@@ -34,6 +35,7 @@ impl DeviceTrainer {
             && state.average.len() == self.average.as_ref().map_or(0, |_| params)
             && state.moments.each_ref().map(|m| m.len()) == moments
             && self.driving.fits(&state.walkers, &state.sums)
+            && state.keepers.is_none()
             && match (&self.witnesses, &state.witnesses) {
                 (None, None) => true,
                 (Some(witnesses), Some((walkers, sums))) => witnesses.fits(walkers, sums),

@@ -62,12 +62,16 @@ pub(super) fn write(
     data.save(&figures, "data")?;
     report = report.images("Data, without noise", &data)?;
     for (i, j) in judged.iter().enumerate() {
-        let mut grid = ImageGrid::new(kinds.train.shape(), &j.walkers.images)?.grid(GRID.0, GRID.1);
+        let mut grid =
+            ImageGrid::new(kinds.train.shape(), &j.walkers.images)?.order(Order::Spread).grid(GRID.0, GRID.1);
         if j.weighted {
             grid = grid.weights(&j.walkers.weights)?.weight_captions();
         }
         grid.save(&figures, &format!("walkers-{}", i + 1))?;
-        report = report.images(format!("{}: {} as they come", j.label, j.ensemble), &grid)?;
+        report = report.images(
+            format!("{}: {}, in even steps from the first to the last", j.label, j.ensemble),
+            &grid,
+        )?;
     }
     report = resampling(report, &figures, kinds, judged)?;
     report = neighbours::section(report, &figures, kinds, judged, near, near_held_out)?;

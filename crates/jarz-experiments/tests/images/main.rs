@@ -192,3 +192,23 @@ fn all_of_them_have_their_scales() {
     let no = file::load("gmm").unwrap().plan(Scale::Default, None, None).unwrap_err().to_string();
     assert!(no.contains("[scale.default]"), "{no}");
 }
+
+#[test]
+fn a_scale_may_judge_with_more_care() {
+    let plan = |name: &str, changes: &str| {
+        let mut experiment = file::load(name).unwrap();
+        let scale = experiment.scales.get_mut(&Scale::Quick).expect("a quick scale");
+        scale.images = toml::from_str(changes).unwrap();
+        experiment.plan(Scale::Quick, None, None)
+    };
+    let images = |changes: &str| plan("digits", changes).unwrap().resolved.images.unwrap();
+    let (before, after) = (images(""), images("walkers = 77\nstep_ess = 0.999"));
+    assert_eq!((after.walkers, after.step_ess), (77, 0.999));
+    assert_eq!(jarz_experiments::images::ImagesSpec { walkers: 77, step_ess: 0.999, ..before }, after);
+    for (name, changes, word) in
+        [("digits", "walker = 5", "walker"), ("gmm", "walkers = 5", "no section [images]")]
+    {
+        let wrong = plan(name, changes).map(|_| ()).unwrap_err().to_string();
+        assert!(wrong.contains("[scale.quick]") && wrong.contains(word), "{wrong}");
+    }
+}

@@ -6,6 +6,8 @@ pub enum Order {
     /// As they were given, the first ones.
     #[default]
     Given,
+    /// As they were given, in even steps from the first to the last: relatives stand side by side.
+    Spread,
     /// By weight, the heaviest ones.
     Weight,
     /// By weight, from the heaviest to the lightest in even steps of rank, so that all weights are seen.
@@ -21,7 +23,7 @@ impl Order {
         }
         let shown = places.min(count);
         match self {
-            Order::WeightSpread if shown > 1 => {
+            Order::Spread | Order::WeightSpread if shown > 1 => {
                 (0..shown).map(|i| ranked[i * (count - 1) / (shown - 1)]).collect()
             }
             _ => ranked[..shown].to_vec(),
@@ -37,6 +39,7 @@ mod tests {
     fn heavy_ones_come_first_and_a_spread_reaches_both_ends() {
         let weights = [0.5, 3.0, 0.0, 1.0, 3.0];
         assert_eq!(Order::Given.choose(5, 3, Some(&weights)), [0, 1, 2]);
+        assert_eq!(Order::Spread.choose(5, 3, Some(&weights)), [0, 2, 4]);
         assert_eq!(Order::Weight.choose(5, 3, Some(&weights)), [1, 4, 3]);
         assert_eq!(Order::WeightSpread.choose(5, 3, Some(&weights)), [1, 3, 2]);
         assert_eq!(Order::WeightSpread.choose(5, 9, Some(&weights)), [1, 4, 3, 0, 2]);

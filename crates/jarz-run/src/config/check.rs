@@ -163,13 +163,16 @@ impl Config {
                 return Err(bad("walkers.augment", "{ ... }", why));
             }
         }
-        if let Some(RelayConfig { every, rest }) = &self.walkers.relay {
+        if let Some(RelayConfig { keepers, every, rest }) = &self.walkers.relay {
+            if !(2..1 << 40).contains(keepers) {
+                return Err(bad("walkers.relay.keepers", keepers, "must be at least 2"));
+            }
             if *every == 0 {
                 return Err(bad("walkers.relay.every", 0, "must be at least 1"));
             }
             positive("walkers.relay.rest", *rest)?;
-            if self.walkers.witnesses == 0 {
-                let why = "needs witnesses, whose copies take over: set walkers.witnesses, or leave it out";
+            if !self.algorithm.kind.algorithm().is_weighted() {
+                let why = "is for walkers with weights: leave it out, or take algorithm.kind = \"jarzynski\"";
                 return Err(bad("walkers.relay", "{ ... }", why));
             }
             if self.walkers.batch.is_some() {

@@ -324,24 +324,26 @@ pub struct WalkersConfig {
     /// Data augmentation of the walkers between iterations: images, and algorithms without weights only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub augment: Option<AugmentConfig>,
-    /// Copies of the witnesses take over from the driving walkers now and then.
+    /// Copies of walkers that do not drive take over from those that do, now and then.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub relay: Option<RelayConfig>,
 }
 
-/// When copies of the witnesses take over from the driving walkers.
+/// When copies of walkers that do not drive take over from those that do.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct RelayConfig {
+    /// How many walkers there are to be copied.
+    pub keepers: usize,
     /// Iterations from one time to the next.
     pub every: u64,
-    /// How long copies move on before they drive, in the kernel's time (`sqrt(2 h)` a step with momentum, `h` without): they should have forgotten where the witnesses stand.
+    /// How long copies move on before they drive, in the kernel's time (`sqrt(2 h)` a step with momentum, `h` without): they should have forgotten where the keepers stand.
     #[serde(default = "rest")]
     pub rest: f64,
 }
 
 fn rest() -> f64 {
-    1.5
+    3.0
 }
 
 /// Data augmentation of walkers that are images.

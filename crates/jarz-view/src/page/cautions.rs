@@ -45,7 +45,10 @@ pub(super) fn numeric(run: &Run) -> Vec<String> {
                 "The walkers descend from {left} of the {} initial ones. The error bars are made from the scatter between \
                  these families, so with fewer than {FEW_ANCESTORS} they are unreliable; compare several runs with different \
                  seeds instead.",
-                run.config().walkers.count
+                match run.config().walkers.witnesses {
+                    0 => run.config().walkers.count,
+                    witnesses => witnesses,
+                }
             ));
         }
         if let Some((k, ess)) = lowest(&|r| r.ess).filter(|(_, ess)| *ess < LOW_ESS) {

@@ -51,8 +51,10 @@ pub enum Purpose {
     Disturb = 13,
     /// Velocities of the initial walkers.
     Momentum = 14,
-    /// Choice of the witnesses whose copies drive next.
+    /// Choice of the keepers whose copies drive next.
     Relay = 15,
+    /// Seed of the keepers' own random numbers.
+    Keepers = 16,
     /// Data with rounded values: the uniform that spreads them.
     Dequantise = 20,
     /// Gaussian noise on data.

@@ -67,6 +67,8 @@ pub struct State<T> {
     pub sums: WeightSums,
     /// The witnesses and their sums, if there are any.
     pub witnesses: Option<(Walkers<T>, WeightSums)>,
+    /// The walkers that a relay copies and their sums, if there are any.
+    pub keepers: Option<(Walkers<T>, WeightSums)>,
     /// Time step of the kernel.
     pub step_size: f64,
     /// Variance and covariance of the walkers' gradients, for the leave-one-out correction.
@@ -91,7 +93,8 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     disturbance: Option<Arc<dyn Disturbance<T>>>,
     memory: Option<Memory>,
     delay: Option<(f64, Delay)>,
-    relay: Option<Relay>,
+    /// When copies of other walkers take over from the driving ones, and these other walkers.
+    relay: Option<(Relay, Sampler<T, E>)>,
     kernel: Kernel,
     optimizer: Optimizer,
     trained: Vec<bool>,
@@ -121,7 +124,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
     /// Checks that the parts fit, draws the initial walkers and evaluates them.
     pub fn new(setup: Setup<T, E>) -> Result<Self, Error> {
         setup.check()?;
-        let (witnesses, average, count) = (setup.witnesses()?, setup.average()?, setup.count());
+        let (witnesses, relay) = (setup.witnesses()?, setup.keepers()?);
+        let (average, count) = (setup.average()?, setup.count());
         let walkers = setup.initial_walkers()?;
         let Setup { energy, data, algorithm, optimizer, ranks, .. } = setup;
         let leave_one_out = algorithm == Algorithm::Jarzynski
@@ -155,7 +159,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             disturbance: setup.disturbance,
             memory: leave_one_out.then(Memory::default),
             delay: setup.delay.map(|time| (time, Delay::default())),
-            relay: setup.relay,
+            relay,
             kernel,
             optimizer,
             trained,
@@ -171,8 +175,8 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             buffers: Buffers::default(),
         };
         trainer.sampler.begin(&trainer.energy)?;
-        if let Some(witnesses) = &mut trainer.witnesses {
-            witnesses.begin(&trainer.energy)?;
+        for sampler in bystanders(&mut trainer.witnesses, &mut trainer.relay) {
+            sampler.begin(&trainer.energy)?;
         }
         if trainer.algorithm.restarts() {
             // The first direction of CD already belongs to walkers that have left the data points.
@@ -236,9 +240,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             Some(average) => average.follow(self.next.params()),
             None => (&self.energy, &self.next),
         };
-        if let Some(witnesses) = &mut self.witnesses {
+        for sampler in bystanders(&mut self.witnesses, &mut self.relay) {
             let advance = spec(k, self.step_size, self.algorithm, None, &self.data);
-            witnesses.advance(from, to, advance)?;
+            sampler.advance(from, to, advance)?;
         }
         if let Some(average) = &mut self.average {
             average.arrive();
@@ -258,11 +262,11 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         if resampled {
             self.sampler.resample(&self.energy, self.iteration)?;
         }
-        if let Some(witnesses) = &mut self.witnesses
-            && self.trigger.fires(self.iteration, witnesses.sums())
-        {
-            let model = self.average.as_ref().map_or(&self.energy, |a| a.model());
-            witnesses.resample(model, self.iteration)?;
+        for sampler in bystanders(&mut self.witnesses, &mut self.relay) {
+            if self.trigger.fires(self.iteration, sampler.sums()) {
+                let model = self.average.as_ref().map_or(&self.energy, |a| a.model());
+                sampler.resample(model, self.iteration)?;
+            }
         }
         self.hand_over()?;
         self.step_size = self.steps.next(k, self.step_size, moved.acceptance);
@@ -271,9 +275,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         Ok(StepInfo { iteration, acceptance, ess, resampled, gradient_norm, step_scale })
     }
 
-    /// Lets copies of the witnesses drive from now on, if it is time.
+    /// Lets copies of the keepers drive from now on, if it is time.
     fn hand_over(&mut self) -> Result<(), Error> {
-        let (Some(relay), Some(witnesses)) = (self.relay, &self.witnesses) else { return Ok(()) };
+        let Some((relay, keepers)) = &self.relay else { return Ok(()) };
         if !relay.is_due(self.iteration) {
             return Ok(());
         }
@@ -286,7 +290,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             energy: &self.energy,
             average: self.average.as_ref(),
         };
-        relay.hand_over(&mut self.sampler, witnesses, &course)
+        relay.hand_over(&mut self.sampler, keepers, &course)
     }
 
     /// Prepares the leave-one-out correction of this step; true if the walkers' memory is being measured.
@@ -381,6 +385,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             walkers: self.sampler.all_walkers(),
             sums: self.sampler.sums().clone(),
             witnesses: self.witnesses.as_ref().map(|w| (w.all_walkers(), w.sums().clone())),
+            keepers: self.relay.as_ref().map(|(_, k)| (k.all_walkers(), k.sums().clone())),
             step_size: self.step_size,
             memory: self.memory.as_ref().map_or_else(Default::default, |m| m.as_arrays()),
             waiting: self.delay.as_ref().map_or_else(Vec::new, |(_, d)| d.to_list()),
@@ -394,17 +399,20 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let moments = [&self.optimizer.first, &self.optimizer.second].map(|m| m.len());
         let [variance, covariance] = &state.memory;
         let memory_fits = variance.len() == covariance.len() && [0, params].contains(&variance.len());
-        let witnesses_fit = match (&self.witnesses, &state.witnesses) {
-            (None, None) => true,
-            (Some(sampler), Some((walkers, sums))) => sampler.fits(walkers, sums),
-            _ => false,
-        };
+        let keepers = self.relay.as_ref().map(|(_, k)| k);
+        let bystanders_fit = [(self.witnesses.as_ref(), &state.witnesses), (keepers, &state.keepers)]
+            .iter()
+            .all(|pair| match pair {
+                (None, None) => true,
+                (Some(sampler), Some((walkers, sums))) => sampler.fits(walkers, sums),
+                _ => false,
+            });
         let fits = memory_fits
             && match &mut self.delay {
                 Some((_, delay)) => delay.restore(&state.waiting, params),
                 None => state.waiting.is_empty(),
             }
-            && witnesses_fit
+            && bystanders_fit
             && state.theta.len() == params
             && state.average.len() == self.average.as_ref().map_or(0, |a| a.params().len())
             && state.moments.each_ref().map(|m| m.len()) == moments
@@ -424,7 +432,9 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         }
         self.optimizer.restore(state.moments);
         self.sampler.restore(state.walkers, state.sums);
-        if let (Some(sampler), Some((walkers, sums))) = (&mut self.witnesses, state.witnesses) {
+        // They fit: where there is one there is the other.
+        let states = state.witnesses.into_iter().chain(state.keepers);
+        for (sampler, (walkers, sums)) in bystanders(&mut self.witnesses, &mut self.relay).zip(states) {
             sampler.restore(walkers, sums);
         }
         self.step_size = state.step_size;
@@ -435,6 +445,14 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         self.full_term = None;
         Ok(())
     }
+}
+
+/// The walkers that follow the model without driving it: witnesses, then keepers.
+fn bystanders<'a, T: Real, E: Energy<T>>(
+    witnesses: &'a mut Option<Sampler<T, E>>,
+    relay: &'a mut Option<(Relay, Sampler<T, E>)>,
+) -> impl Iterator<Item = &'a mut Sampler<T, E>> {
+    witnesses.iter_mut().chain(relay.iter_mut().map(|(_, keepers)| keepers))
 }
 
 fn spec<'a, T>(

@@ -1,12 +1,13 @@
 //! Walkers that drive the parameters in turns, and hand over before it shows in their weights.
 //!
-//! A walker that drives raises its own energy, and is weighted by that: the self-interaction. Witnesses are free of it because they do not drive. So every few
-//! iterations the driving walkers are dropped, and copies of the witnesses, drawn by their weights, take their place. Copies begin where witnesses stand, and would push these as well as themselves:
-//! first they move on, for as long as walkers take to forget where they were, while the parameters rest. Where the witnesses follow a running mean, the copies are
-//! led from there to the parameters themselves meanwhile, weighted along the way by Jarzynski's equality like on any other path.
+//! A walker that drives raises its own energy, and is weighted by that: the self-interaction. So beside the driving walkers there are keepers, which follow the path of the model like
+//! witnesses and do not drive. Every few iterations the driving walkers are dropped, and copies of the keepers, drawn by their weights, take their place. Copies begin where
+//! keepers stand, and would push these as well as themselves: first they move on, for as long as walkers take to forget where they were, while the parameters rest. Where
+//! there is a running mean, which the keepers follow, the copies are led from there to the parameters themselves meanwhile, weighted along the way by Jarzynski's equality like on any
+//! other path.
 //!
-//! What a witness and its copy both remember after that rest is a self-interaction at second hand, so that witnesses with a relay are not as free of it as
-//! those without: judge such a model by annealing as well.
+//! What a keeper and its copy both remember after that rest is a self-interaction at second hand. It is for this that keepers are not the witnesses: these are never copied, and their weights
+//! are exact whatever the keepers have caused.
 
 use super::average::Average;
 use super::delay;
@@ -27,9 +28,11 @@ const RESTING_FROM: u64 = 1 << 41;
 /// So many of them for every iteration, which is more than there are moves at a time.
 const RESTING: u64 = 1 << 10;
 
-/// When driving walkers are dropped and copies of the witnesses take over.
+/// When driving walkers are dropped and copies of others take over.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Relay {
+    /// How many walkers there are to be copied, which do not drive themselves.
+    pub keepers: usize,
     /// Iterations from one time to the next.
     pub every: u64,
     /// How long the copies move on before they drive, in the kernel's time (`sqrt(2 h)` a step with momentum, `h` without).
@@ -51,17 +54,20 @@ pub(super) struct Course<'a, T, E> {
 impl Relay {
     /// Whether it can work with this kernel and its first time step.
     pub(super) fn check(&self, kernel: &Kernel, h: f64) -> Result<(), Error> {
-        let Relay { every, rest } = *self;
+        let Relay { keepers, every, rest } = *self;
         let complain = |text: String| Err(Error::Setup(text));
+        if keepers == 0 {
+            return complain("there must be walkers whose copies can take over: say how many".into());
+        }
         if every == 0 {
             return complain("driving walkers must be replaced after at least one iteration".into());
         }
         if !(rest > 0.0 && rest.is_finite()) {
-            return complain(format!("copies of witnesses must move on for a positive time, not {rest}"));
+            return complain(format!("copies of keepers must move on for a positive time, not {rest}"));
         }
         if delay::iterations(rest, kernel, h).is_none() {
             return complain(format!(
-                "copies of witnesses would move on for more than 1000 steps: the kernel's time step {h} is too short for a rest of {rest}; momentum (ghmc) moves walkers faster"
+                "copies of keepers would move on for more than 1000 steps: the kernel's time step {h} is too short for a rest of {rest}; momentum (ghmc) moves walkers faster"
             ));
         }
         Ok(())
@@ -72,17 +78,17 @@ impl Relay {
         iteration.is_multiple_of(self.every)
     }
 
-    /// Copies of the witnesses take over.
+    /// Copies of the keepers take over.
     pub(super) fn hand_over<T: Real, E: Energy<T>>(
         &self,
         sampler: &mut Sampler<T, E>,
-        witnesses: &Sampler<T, E>,
+        keepers: &Sampler<T, E>,
         course: &Course<'_, T, E>,
     ) -> Result<(), Error> {
         let Course { kernel, h, iteration, data, energy, average, .. } = *course;
         let start = average.map_or(energy, |a| a.model());
         sampler.leave_out_param_gradient();
-        sampler.replace(copies(witnesses, sampler, course), start, iteration)?;
+        sampler.replace(copies(keepers, sampler, course), start, iteration)?;
         let moves = delay::iterations(self.rest, kernel, h).unwrap_or(RESTING as usize - 1).max(1);
         let (mut from, mut to) = (start.clone(), energy.clone());
         for j in 1..=moves {
@@ -104,18 +110,18 @@ impl Relay {
     }
 }
 
-/// As many copies of the witnesses as there are driving walkers, drawn by their weights.
+/// As many copies of the keepers as there are driving walkers, drawn by their weights.
 fn copies<T: Real, E: Energy<T>>(
-    witnesses: &Sampler<T, E>,
+    keepers: &Sampler<T, E>,
     sampler: &Sampler<T, E>,
     course: &Course<'_, T, E>,
 ) -> Walkers<T> {
-    let (w, count, random) = (witnesses.walkers(), sampler.count(), sampler.random());
-    let p = witnesses.sums().normalise(w.log_weights());
+    let (w, count, random) = (keepers.walkers(), sampler.count(), sampler.random());
+    let p = keepers.sums().normalise(w.log_weights());
     let chosen = course.scheme.ancestors(&p, count, &random, course.iteration, Purpose::Relay);
     let rows = || chosen.iter().map(|&i| i as usize);
     let positions = rows().flat_map(|i| &w.positions[i * w.dim..(i + 1) * w.dim]).copied().collect();
-    // Families are those of the witnesses, counted from zero.
+    // Families are those of the keepers, counted from zero.
     let mut ancestors = Vec::with_capacity(count);
     let mut last = None;
     for i in rows() {
@@ -126,5 +132,5 @@ fn copies<T: Real, E: Energy<T>>(
         last = Some((w.ancestors[i], number));
         ancestors.push(number);
     }
-    Walkers { ancestors, resamplings: 1, ..Walkers::new(w.dim, positions, witnesses.log_z()) }
+    Walkers { ancestors, resamplings: 1, ..Walkers::new(w.dim, positions, keepers.log_z()) }
 }

@@ -49,8 +49,7 @@ pub struct Setup<T, E> {
     /// Walkers beside these that are weighted along the same path of parameters but have no part in its direction: their `log Z`
     /// and masses are free of the self-interaction, for any model and optimizer. They need no parameter gradients.
     pub witnesses: usize,
-    /// Copies of the witnesses may take over from the driving walkers every few iterations, before the self-interaction shows in the weights of these. What both
-    /// remember after the rest shows in the weights of the witnesses then.
+    /// Copies of walkers that do not drive may take over from those that do every few iterations, before the self-interaction shows in the weights of these.
     pub relay: Option<Relay>,
     /// Memory in iterations of a running mean of the parameters, if one is wanted: the model is then the one at the mean, which
     /// moves smoothly, and the witnesses follow it. Walkers with weights need witnesses for it.
@@ -133,13 +132,26 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
 
     /// The witnesses, sampled from the initial model with random numbers of their own.
     pub(super) fn witnesses(&self) -> Result<Option<Sampler<T, E>>, Error> {
-        let Some(Witnesses { walkers, batch, seed }) = self.initial_witnesses()? else { return Ok(None) };
+        let Some(witnesses) = self.initial_witnesses()? else { return Ok(None) };
+        self.follow(witnesses, self.witnesses).map(Some)
+    }
+
+    /// The walkers that a relay copies, sampled likewise with random numbers of their own.
+    pub(super) fn keepers(&self) -> Result<Option<(Relay, Sampler<T, E>)>, Error> {
+        let Some(relay) = self.relay else { return Ok(None) };
+        let keepers = self.beside(relay.keepers, Purpose::Keepers)?;
+        Ok(Some((relay, self.follow(keepers, relay.keepers)?)))
+    }
+
+    /// Walkers that follow the path of the model and have no part in its direction.
+    fn follow(&self, them: Witnesses<T>, count: usize) -> Result<Sampler<T, E>, Error> {
+        let Witnesses { walkers, batch, seed } = them;
         let (energy, kernel, scheme) = (&self.energy, self.kernel, self.scheme);
-        let (ranks, threads, count) = (self.ranks.clone(), self.threads, self.witnesses);
+        let (ranks, threads) = (self.ranks.clone(), self.threads);
         let mut sampler =
             Sampler::among(ranks, count, walkers, energy, kernel, scheme, batch, seed, threads)?;
         sampler.leave_out_param_gradient();
-        Ok(Some(sampler))
+        Ok(sampler)
     }
 
     /// The initial walkers of this rank: those that were given, or as the algorithm wants them.
@@ -164,27 +176,31 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
 
     /// The witnesses of this rank at the start, if there are to be any.
     pub fn initial_witnesses(&self) -> Result<Option<Witnesses<T>>, Error> {
-        if self.witnesses == 0 {
-            return Ok(None);
+        match self.witnesses {
+            0 => Ok(None),
+            count => self.beside(count, Purpose::Witnesses).map(Some),
         }
+    }
+
+    /// So many walkers beside those that drive, at the start.
+    fn beside(&self, count: usize, purpose: Purpose) -> Result<Witnesses<T>, Error> {
         let complain = |text: &str| Err(Error::Setup(text.into()));
         if !self.algorithm.is_weighted() {
             return complain(
-                "witnesses judge a model by their weights, which the walkers of this algorithm do not have",
+                "witnesses and keepers are for their weights, which the walkers of this algorithm do not have",
             );
         }
         if self.initial.is_some() {
             return complain(
-                "witnesses must be sampled from the initial model, so initial walkers cannot be given",
+                "witnesses and keepers must be sampled from the initial model, so initial walkers cannot be given",
             );
         }
-        let random = Random::new(self.seed).branch(Purpose::Witnesses);
-        let (energy, count) = (&self.energy, self.witnesses);
+        let (random, energy) = (Random::new(self.seed).branch(purpose), &self.energy);
         let rows = Sampler::shard(energy, count, &self.ranks).rows();
         let walkers = start(energy, &self.data, self.algorithm, count, rows, self.start, &random)?;
         // The same share of them moves as of the others.
         let batch = self.batch.map(|b| (b as f64 / self.walkers as f64 * count as f64).ceil() as usize);
-        Ok(Some(Witnesses { walkers, batch, seed: random.seed() }))
+        Ok(Witnesses { walkers, batch, seed: random.seed() })
     }
 
     /// Whether the parts fit together.
@@ -224,18 +240,15 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
         }
         if let Some(relay) = &self.relay {
             relay.check(&self.kernel, h)?;
-            if self.witnesses == 0 {
-                return complain("copies of witnesses can take over only if there are witnesses".into());
-            }
             if self.batch.is_some() {
                 return complain(
-                    "copies of witnesses must all move on before they drive: take no mini-batches of walkers"
+                    "copies of keepers must all move on before they drive: take no mini-batches of walkers"
                         .into(),
                 );
             }
             if !self.ranks.is_alone() {
                 return complain(
-                    "copies of witnesses cannot take over on several ranks yet: take one rank".into(),
+                    "copies of keepers cannot take over on several ranks yet: take one rank".into(),
                 );
             }
         }
