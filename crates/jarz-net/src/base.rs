@@ -1,9 +1,10 @@
-//! The base measure: a Gaussian fitted to data, and coordinates in which it is the standard one.
+//! The base measure: a Gaussian or a mixture of Gaussians fitted to data, and coordinates in which the Gaussian is the standard one.
 //!
 //! Walkers live in whitened coordinates `z`, with `x = mean + L z` and `L L'` the covariance of the base. A kernel that moves `z`
 //! moves `x` preconditioned by that covariance, and its weights stay exact, since nothing but the coordinates has changed.
 
 use crate::error::Error;
+use crate::mixture::{self, Component};
 use crate::product::{Product, Run, Start, multiply, pack, padded};
 use jarz::Real;
 use jarz::simd::Isa;
@@ -19,13 +20,17 @@ pub enum BaseKind {
     Diagonal,
     /// Mean and covariance.
     Full,
+    /// So many Gaussians with means and covariances of their own, in coordinates that are those of the one with all data.
+    Mixture(usize),
 }
 
-/// A Gaussian base measure.
+/// A base measure: a Gaussian, or a mixture of them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Base {
     mean: Vec<f64>,
     factor: Factor,
+    /// None if the base is the Gaussian itself.
+    components: Vec<Component>,
 }
 
 #[derive(Clone, Debug, PartialEq)]
@@ -39,7 +44,8 @@ enum Factor {
 impl Base {
     /// The standard Gaussian: `x = z`.
     pub fn standard(dim: usize) -> Self {
-        Base { mean: vec![0.0; dim], factor: Factor::Diagonal(vec![1.0; dim]) }
+        let factor = Factor::Diagonal(vec![1.0; dim]);
+        Base { mean: vec![0.0; dim], factor, components: Vec::new() }
     }
 
     /// Fitted to rows of data with independent noise of standard deviation `noise` added to every coordinate.
@@ -69,9 +75,15 @@ impl Base {
                 Factor::Diagonal(vec![all.sqrt(); dim])
             }
             BaseKind::Diagonal => Factor::Diagonal(variance.iter().map(|v| v.sqrt()).collect()),
-            BaseKind::Full => Factor::Full(cholesky(covariance(&centred, dim, noise), dim)?),
+            BaseKind::Full | BaseKind::Mixture(_) => {
+                Factor::Full(cholesky(covariance(&centred, dim, n as f64, noise), dim)?)
+            }
         };
-        let base = Base { mean, factor };
+        let components = match kind {
+            BaseKind::Mixture(count) => mixture::fit(data, dim, noise, count)?,
+            _ => Vec::new(),
+        };
+        let base = Base { mean, factor, components };
         if base.deviations().any(|s| s.is_nan() || s <= 0.0) {
             return Err(Error::Data(
                 "the data does not vary in some coordinate: add noise, or take an isotropic base".into(),
@@ -92,9 +104,9 @@ impl Base {
                 )));
             }
         };
-        let base = Base { mean, factor };
+        let base = Base { mean, factor, components: Vec::new() };
         let triangular = match &base.factor {
-            Factor::Full(l) => (0..dim).all(|i| l[i * dim + i + 1..(i + 1) * dim].iter().all(|v| *v == 0.0)),
+            Factor::Full(l) => is_triangular(l, dim),
             Factor::Diagonal(_) => true,
         };
         let numbers = base.factor().iter().chain(&base.mean).all(|v| v.is_finite());
@@ -104,6 +116,44 @@ impl Base {
             ));
         }
         Ok(base)
+    }
+
+    /// With a mixture in place of the Gaussian, whose coordinates stay those of the walkers.
+    pub fn with_components(self, components: Vec<Component>) -> Result<Self, Error> {
+        let dim = self.dim();
+        let refuse = |text: &str| Err(Error::Data(text.into()));
+        if !matches!(self.factor, Factor::Full(_)) {
+            return refuse("a mixture needs coordinates with a full covariance");
+        }
+        for c in &components {
+            let numbers = c.factor.iter().chain(&c.mean).chain([&c.weight]).all(|v| v.is_finite());
+            let sizes = c.mean.len() == dim && c.factor.len() == dim * dim;
+            if !sizes
+                || !numbers
+                || c.weight <= 0.0
+                || !is_triangular(&c.factor, dim)
+                || c.factor.iter().step_by(dim + 1).any(|s| *s <= 0.0)
+            {
+                return refuse(
+                    "a component needs a positive weight and a lower triangular factor with a positive diagonal",
+                );
+            }
+        }
+        let total: f64 = components.iter().map(|c| c.weight).sum();
+        if !components.is_empty() && (total - 1.0).abs() > 1e-6 {
+            return refuse(&format!("the weights of a mixture must add up to 1, not {total}"));
+        }
+        Ok(Base { components, ..self })
+    }
+
+    /// A Gaussian with a factor that is known to be one.
+    pub(crate) fn gaussian(mean: Vec<f64>, factor: Vec<f64>) -> Self {
+        Base { mean, factor: Factor::Full(factor), components: Vec::new() }
+    }
+
+    /// The Gaussians of a mixture; none if the base is a Gaussian.
+    pub fn components(&self) -> &[Component] {
+        &self.components
     }
 
     /// Dimension.
@@ -256,7 +306,7 @@ impl<T: Real> Maps<T> {
 
 /// A triangular matrix, to be multiplied with rows from the left; only the part that is not zero is used.
 #[derive(Clone, Debug)]
-struct Triangle<T> {
+pub(crate) struct Triangle<T> {
     dim: usize,
     /// Columns, the terms that reach them, and the packed numbers.
     panels: Vec<(usize, std::ops::Range<usize>, Vec<T>)>,
@@ -269,7 +319,7 @@ const ROWS: usize = 64;
 
 impl<T: Real> Triangle<T> {
     /// `matrix[k * dim + j]` multiplies coordinate `k` in coordinate `j` of the result; zero for `k < j` if `lower`, for `k > j` otherwise.
-    fn new(matrix: &[f64], dim: usize, lower: bool) -> Self {
+    pub fn new(matrix: &[f64], dim: usize, lower: bool) -> Self {
         let cast: Vec<T> = matrix.iter().map(|&v| T::from_f64(v)).collect();
         let panels = (0..dim).step_by(PANEL).map(|first| {
             let last = dim.min(first + PANEL);
@@ -284,7 +334,7 @@ impl<T: Real> Triangle<T> {
         Triangle { dim, panels: panels.collect() }
     }
 
-    fn apply(&self, x: &[T], start: Option<&[T]>, out: &mut [T]) {
+    pub fn apply(&self, x: &[T], start: Option<&[T]>, out: &mut [T]) {
         let isa = Isa::best();
         let rows: Vec<u32> = (0..ROWS as u32).map(|i| i * self.dim as u32).collect();
         let mut first_row = vec![T::ZERO; padded(PANEL)];
@@ -311,10 +361,13 @@ impl<T: Real> Triangle<T> {
     }
 }
 
-/// Covariance of centred rows with noise.
-fn covariance(centred: &[f64], dim: usize, noise: f64) -> Vec<f64> {
+fn is_triangular(l: &[f64], dim: usize) -> bool {
+    (0..dim).all(|i| l[i * dim + i + 1..(i + 1) * dim].iter().all(|v| *v == 0.0))
+}
+
+/// Covariance of centred rows with noise; what is summed is divided by `total`.
+pub(crate) fn covariance(centred: &[f64], dim: usize, total: f64, noise: f64) -> Vec<f64> {
     const PIECE: usize = 512;
-    let n = centred.len() / dim;
     let columns: Vec<u32> = (0..dim as u32).collect();
     let to: Vec<u32> = columns.iter().map(|j| j * dim as u32).collect();
     let (mut sums, mut packed) = (vec![0.0; dim * dim], Vec::new());
@@ -327,13 +380,13 @@ fn covariance(centred: &[f64], dim: usize, noise: f64) -> Vec<f64> {
             Product { a: rows, rows: &columns, runs, b: &packed, depth, columns: dim, to: &to, start };
         multiply(Isa::best(), product, &mut sums);
     }
-    sums.iter_mut().for_each(|s| *s /= n as f64);
+    sums.iter_mut().for_each(|s| *s /= total);
     sums.iter_mut().step_by(dim + 1).for_each(|s| *s += noise * noise);
     sums
 }
 
 /// Lower Cholesky factor, in place of the matrix.
-fn cholesky(mut a: Vec<f64>, dim: usize) -> Result<Vec<f64>, Error> {
+pub(crate) fn cholesky(mut a: Vec<f64>, dim: usize) -> Result<Vec<f64>, Error> {
     for i in 0..dim {
         let (above, row) = a.split_at_mut(i * dim);
         for j in 0..i {
@@ -354,7 +407,7 @@ fn cholesky(mut a: Vec<f64>, dim: usize) -> Result<Vec<f64>, Error> {
 }
 
 /// Inverse of a lower triangular matrix.
-fn invert(l: &[f64], dim: usize) -> Vec<f64> {
+pub(crate) fn invert(l: &[f64], dim: usize) -> Vec<f64> {
     let mut out = vec![0.0; dim * dim];
     for i in 0..dim {
         let (done, row) = out.split_at_mut(i * dim);

@@ -1,10 +1,12 @@
-//! A network as an energy: `U(z) = |z|^2 / 2 + f(mean + L z)`, in coordinates in which the base measure is the standard Gaussian.
+//! A network as an energy: `U(z) = |z|^2 / 2 + f(mean + L z)`, in coordinates in which the base measure is the standard Gaussian. With a mixture as base, its energy
+//! stands in place of `|z|^2 / 2`.
 
 use crate::architecture::{Architecture, Weights};
 use crate::base::{Base, Maps};
 use crate::error::Error;
 use crate::functions::{add_base, half_squares};
 use crate::init::initial_params;
+use crate::mixture::{MixtureMeasure, Parts, Work};
 use crate::network::{self, Network};
 use crate::plan::check_energy;
 use jarz::annealing::{BaseMeasure, GaussianBase};
@@ -25,6 +27,7 @@ pub struct NetEnergy<T> {
     network: Network<T>,
     base: Arc<Base>,
     maps: Arc<Maps<T>>,
+    mixture: Option<Arc<Parts<T>>>,
     groups: Arc<Vec<ParamGroup>>,
     /// One for each layer, with the biases as last row.
     matrices: Arc<Vec<Matrix>>,
@@ -40,6 +43,7 @@ pub struct NetWorkspace<T> {
     x: Vec<T>,
     f: Vec<T>,
     gradient: Vec<T>,
+    base: Work<T>,
 }
 
 impl<T: Real> NetEnergy<T> {
@@ -72,9 +76,9 @@ impl<T: Real> NetEnergy<T> {
         let matrix = |w: &Weights| Matrix { rows: w.count() / w.outputs + 1, columns: w.outputs };
         let matrices = Arc::new(architecture.weights()?.iter().map(matrix).collect());
         let last = architecture.weights()?.last().map_or(0, |w| w.first)..params.len();
-        let maps = Arc::new(base.maps());
-        let mut energy =
-            NetEnergy { network, base: Arc::new(base), maps, groups, matrices, last, is_base: false };
+        let (maps, mixture) = (Arc::new(base.maps()), Parts::new(&base).map(Arc::new));
+        let base = Arc::new(base);
+        let mut energy = NetEnergy { network, base, maps, mixture, groups, matrices, last, is_base: false };
         energy.set_params(params);
         Ok(energy)
     }
@@ -94,9 +98,12 @@ impl<T: Real> NetEnergy<T> {
         &self.maps
     }
 
-    /// `|z|^2 / 2` and what the network gave.
-    fn total(&self, z: &[T], f: &[T], energy: &mut [f64]) {
-        half_squares(Isa::best(), z, self.network.inputs(), energy);
+    /// `|z|^2 / 2`, or what a mixture has in its place, and what the network gave.
+    fn total(&self, z: &[T], x: &[T], f: &[T], energy: &mut [f64], work: &mut Work<T>) {
+        match &self.mixture {
+            Some(mixture) => mixture.energy(x, energy, work),
+            None => half_squares(Isa::best(), z, self.network.inputs(), energy),
+        }
         energy.iter_mut().zip(f).for_each(|(u, f)| *u += f.to_f64());
     }
 }
@@ -132,7 +139,7 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
         gradient: &mut [T],
         workspace: &mut NetWorkspace<T>,
     ) {
-        let NetWorkspace { network, x, f, gradient: of_x } = workspace;
+        let NetWorkspace { network, x, f, gradient: of_x, base } = workspace;
         f.resize(energy.len(), T::ZERO);
         if self.maps.is_identity() {
             self.network.forward_and_backward(z, f, &[T::ONE], gradient, network);
@@ -141,10 +148,17 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
             of_x.resize(z.len(), T::ZERO);
             self.maps.to_data(z, x);
             self.network.forward_and_backward(x, f, &[T::ONE], of_x, network);
+        }
+        self.total(z, x, f, energy, base);
+        if let Some(mixture) = &self.mixture {
+            mixture.add_gradient(of_x, base);
+        }
+        if !self.maps.is_identity() {
             self.maps.gradient_to_base(of_x, gradient);
         }
-        self.total(z, f, energy);
-        add_base(Isa::best(), z, gradient);
+        if self.mixture.is_none() {
+            add_base(Isa::best(), z, gradient);
+        }
     }
 
     fn add_param_gradient(&self, _: &[T], weights: &[f64], out: &mut [f64], workspace: &mut NetWorkspace<T>) {
@@ -152,7 +166,7 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
     }
 
     fn energy(&self, z: &[T], energy: &mut [f64], workspace: &mut NetWorkspace<T>) {
-        let NetWorkspace { network, x, f, .. } = workspace;
+        let NetWorkspace { network, x, f, base, .. } = workspace;
         f.resize(energy.len(), T::ZERO);
         if self.maps.is_identity() {
             self.network.forward(z, f, network);
@@ -161,7 +175,7 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
             self.maps.to_data(z, x);
             self.network.forward(x, f, network);
         }
-        self.total(z, f, energy);
+        self.total(z, x, f, energy, base);
     }
 
     fn take_rows(&self, rows: &[usize], from: &NetWorkspace<T>, into: &mut NetWorkspace<T>) -> bool {
@@ -184,7 +198,10 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
     }
 
     fn base_measure(&self) -> Option<Box<dyn BaseMeasure<T>>> {
-        Some(Box::new(GaussianBase::standard(self.dim())))
+        Some(match &self.mixture {
+            Some(parts) => Box::new(MixtureMeasure { maps: self.maps.clone(), parts: parts.clone() }),
+            None => Box::new(GaussianBase::standard(self.dim())),
+        })
     }
 }
 
@@ -207,7 +224,15 @@ impl<T: Real> Exact<T> for NetEnergy<T> {
         0.5 * self.dim() as f64 * std::f64::consts::TAU.ln()
     }
 
-    fn sample(&self, ids: Range<u64>, _: u64, _: Stratification, random: &Random, out: &mut [T]) {
+    fn sample(&self, ids: Range<u64>, total: u64, start: Stratification, random: &Random, out: &mut [T]) {
+        if let Some(mixture) = &self.mixture {
+            let offset = random.uniform(0, u64::MAX >> 24, Purpose::StartMode);
+            let at = |id: u64| match start {
+                Stratification::Stratified => (id as f64 + offset) / total as f64,
+                Stratification::Independent => random.uniform(0, id, Purpose::StartMode),
+            };
+            return mixture.sample_walkers(&self.maps, ids, random, Purpose::Start, at, out);
+        }
         let (dim, stride) = (self.dim(), T::noise_stride(self.dim()));
         let mut rows = vec![T::ZERO; (ids.end - ids.start) as usize * stride];
         random.normal_rows(0, Purpose::Start, WalkerIds::From(ids.start), dim, &mut rows);

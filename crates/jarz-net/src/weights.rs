@@ -2,11 +2,13 @@
 //!
 //! PyTorch keeps channels first, so kernels are `(out, in, row, column)` and a flattened image goes channel by channel; here channels are last.
 //! The architecture is in the file's metadata and, as TOML, beside it. A residual block is a subclass of `nn.Sequential` that adds
-//! its input; its layers are named `5.0.weight` and so on. A base measure, if there is one, is kept as `base.mean` and `base.factor`.
+//! its input; its layers are named `5.0.weight` and so on. A base measure, if there is one, is kept as `base.mean` and `base.factor`, and the Gaussians of a mixture as
+//! `base.components.weights`, `.means` and `.factors`.
 
 use crate::architecture::{Architecture, Layer, Shape, Visit, Weights};
 use crate::base::Base;
 use crate::error::Error;
+use crate::mixture::Component;
 use safetensors::Dtype;
 use safetensors::tensor::{Metadata, TensorInfo, TensorView};
 use std::collections::BTreeMap;
@@ -16,6 +18,8 @@ use std::path::Path;
 const ARCHITECTURE: &str = "architecture";
 const MEAN: &str = "base.mean";
 const FACTOR: &str = "base.factor";
+/// Weights, means and factors of a mixture.
+const COMPONENTS: [&str; 3] = ["base.components.weights", "base.components.means", "base.components.factors"];
 
 /// What a weight file holds.
 #[derive(Clone, Debug, PartialEq)]
@@ -50,6 +54,16 @@ impl Saved {
             let sides = if factor.len() == dim { vec![dim] } else { vec![dim, dim] };
             arrays.insert(MEAN.into(), (vec![dim], bytes(base.mean())));
             arrays.insert(FACTOR.into(), (sides, bytes(factor)));
+            let all = base.components();
+            if !all.is_empty() {
+                let weights: Vec<f64> = all.iter().map(|c| c.weight).collect();
+                let means: Vec<f64> = all.iter().flat_map(|c| &c.mean).copied().collect();
+                let factors: Vec<f64> = all.iter().flat_map(|c| &c.factor).copied().collect();
+                let shapes = [vec![all.len()], vec![all.len(), dim], vec![all.len(), dim, dim]];
+                for ((name, shape), values) in COMPONENTS.iter().zip(shapes).zip([weights, means, factors]) {
+                    arrays.insert(name.to_string(), (shape, bytes(&values)));
+                }
+            }
         }
         let fail = |reason: String| Error::Weights { path: path.into(), reason };
         let views: Result<Vec<_>, _> = arrays
@@ -174,7 +188,8 @@ impl<'a> Contents<'a> {
     fn params(&self, architecture: &Architecture) -> Result<Vec<f64>, Error> {
         exchangeable(architecture)?;
         let mut params = vec![0.0; architecture.params()?];
-        let mut known = vec![MEAN.to_string(), FACTOR.to_string()];
+        let mut known: Vec<String> =
+            [MEAN, FACTOR].iter().chain(&COMPONENTS).map(|n| n.to_string()).collect();
         for w in architecture.weights()? {
             let names = [format!("{}.weight", w.name), format!("{}.bias", w.name)];
             let turned = self.tensor(&names[0], &shape(&w))?;
@@ -193,8 +208,22 @@ impl<'a> Contents<'a> {
         let Some(info) = self.metadata.info(FACTOR) else { return Ok(None) };
         let shape = info.shape.clone();
         let mean = self.tensor(MEAN, &shape[..shape.len().min(1)])?;
+        let dim = mean.len();
         let base = Base::from_parts(mean, self.tensor(FACTOR, &shape)?);
-        base.map(Some).map_err(|e| self.fail(e.to_string()))
+        let components = self.components(dim)?;
+        base.and_then(|b| if components.is_empty() { Ok(b) } else { b.with_components(components) })
+            .map(Some)
+            .map_err(|e| self.fail(e.to_string()))
+    }
+
+    fn components(&self, dim: usize) -> Result<Vec<Component>, Error> {
+        let Some(info) = self.metadata.info(COMPONENTS[0]) else { return Ok(Vec::new()) };
+        let shape = info.shape.clone();
+        let weights = self.tensor(COMPONENTS[0], &shape[..shape.len().min(1)])?;
+        let means = self.tensor(COMPONENTS[1], &[weights.len(), dim])?;
+        let factors = self.tensor(COMPONENTS[2], &[weights.len(), dim, dim])?;
+        let parts = weights.into_iter().zip(means.chunks(dim)).zip(factors.chunks(dim * dim));
+        Ok(parts.map(|((weight, m), f)| Component { weight, mean: m.to_vec(), factor: f.to_vec() }).collect())
     }
 }
 

@@ -32,7 +32,8 @@ fn mlp(hidden: usize) -> Architecture {
 fn bases(dim: usize) -> Vec<Base> {
     let data = numbers(5, 60 * dim);
     let fit = |kind| Base::fit(&data, dim, 0.1, kind).unwrap();
-    vec![Base::standard(dim), fit(BaseKind::Isotropic), fit(BaseKind::Diagonal), fit(BaseKind::Full)]
+    let kinds = [BaseKind::Isotropic, BaseKind::Diagonal, BaseKind::Full, BaseKind::Mixture(3)];
+    [Base::standard(dim)].into_iter().chain(kinds.map(fit)).collect()
 }
 
 /// `U(z)` by central differences of itself.
@@ -125,6 +126,10 @@ fn bases_and_energies_that_cannot_work_say_why() {
     says(Base::fit(&constant, 3, 0.1, BaseKind::Full).unwrap_err(), "whole rows of 3");
     says(Base::fit(&[1.0, f64::NAN], 2, 0.1, BaseKind::Full).unwrap_err(), "finite");
     says(Base::fit(&constant, 2, -1.0, BaseKind::Full).unwrap_err(), "noise");
+    says(
+        Base::fit(&constant, 2, 0.1, BaseKind::Mixture(2)).unwrap_err(),
+        "2 Gaussians cannot be fitted to 2 points",
+    );
     says(Base::from_parts(vec![0.0; 2], vec![1.0, 1.0, 0.0, 1.0]).unwrap_err(), "triangular");
     let energy =
         |architecture: &Architecture, dim| NetEnergy::<f64>::new(architecture, Base::standard(dim), 1);
@@ -244,9 +249,9 @@ fn ring(n: usize) -> Vec<f64> {
     (0..n).flat_map(point).collect()
 }
 
-fn ring_setup<T: Real>(walkers: usize) -> Setup<T, NetEnergy<T>> {
+fn ring_setup<T: Real>(walkers: usize, kind: BaseKind) -> Setup<T, NetEnergy<T>> {
     let data = ring(4000);
-    let base = Base::fit(&data, 2, 0.05, BaseKind::Full).unwrap();
+    let base = Base::fit(&data, 2, 0.05, kind).unwrap();
     let energy = NetEnergy::<T>::new(&mlp(16), base, 3).unwrap();
     let x: Vec<T> = data.iter().map(|&v| T::from_f64(v)).collect();
     let mut z = vec![T::ZERO; x.len()];
@@ -282,8 +287,13 @@ fn quadrature(energy: &NetEnergy<f64>) -> f64 {
 /// which it changes by much more. Self-interaction is of order `steps * rate * tr Cov / N`, hidden in the error bar at this number of walkers.
 #[test]
 fn log_z_is_right_through_a_whole_training_run() {
-    for kernel in [Kernel::ula(), Kernel::mala()] {
-        let mut setup = ring_setup::<f64>(40_000);
+    let cases = [
+        (Kernel::ula(), BaseKind::Full),
+        (Kernel::mala(), BaseKind::Full),
+        (Kernel::mala(), BaseKind::Mixture(2)),
+    ];
+    for (kernel, kind) in cases {
+        let mut setup = ring_setup::<f64>(40_000, kind);
         setup.kernel = kernel;
         let mut trainer = Trainer::new(setup).unwrap();
         let start = trainer.estimates().unwrap();
@@ -298,7 +308,7 @@ fn log_z_is_right_through_a_whole_training_run() {
             assert!(error > 0.0 && error < 0.05, "standard error {error}");
             assert!(
                 (found.value - exact).abs() < 4.0 * error,
-                "{kernel:?}: {} instead of {exact} +- {error}",
+                "{kernel:?}, {kind:?}: {} instead of {exact} +- {error}",
                 found.value
             );
         }
@@ -313,7 +323,7 @@ fn log_z_is_right_through_a_whole_training_run() {
 #[test]
 fn threads_do_not_matter() {
     fn run<T: Real>(threads: usize) -> String {
-        let mut setup = ring_setup::<T>(1000);
+        let mut setup = ring_setup::<T>(1000, BaseKind::Mixture(2));
         (setup.threads, setup.data_batch) = (threads, Some(500));
         setup.kernel = Kernel::mala();
         let mut trainer = Trainer::new(setup).unwrap();

@@ -39,6 +39,10 @@ fn what_is_written_is_read_back() {
     let beside = std::fs::read_to_string(folder.path().join("net.toml")).unwrap();
     assert_eq!(Architecture::from_toml(&beside).unwrap(), architecture());
     assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 2, "nothing else is left");
+    let mut mixed = saved();
+    mixed.base = Some(Base::fit(&numbers(1, 24 * 60), 24, 0.1, BaseKind::Mixture(3)).unwrap());
+    mixed.write(&path).unwrap();
+    assert_eq!(Saved::read(&path).unwrap(), mixed);
     let mut diagonal = saved();
     diagonal.base = Some(Base::standard(24));
     diagonal.write(&path).unwrap();

@@ -39,6 +39,10 @@ pub(crate) struct Pass {
 
 impl DeviceEnergy {
     pub fn new(architecture: &Architecture, base: &Base, device: &Device) -> Result<Self, jarz_net::Error> {
+        if !base.components().is_empty() {
+            let text = "a mixture as base measure cannot be on a device yet: take a Gaussian";
+            return Err(jarz_net::Error::Data(text.into()));
+        }
         let dim = base.dim();
         let put = |values: &[f64]| rows(values.iter().map(|v| *v as f32).collect(), dim, device);
         let standard = *base == Base::standard(dim);

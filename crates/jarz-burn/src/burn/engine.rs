@@ -6,7 +6,7 @@ use crate::error::Error;
 use crate::names::Name;
 use crate::names::Noise;
 use jarz::{Setup, Training};
-use jarz_net::NetEnergy;
+use jarz_net::{BaseKind, NetEnergy};
 use jarz_run::config::{
     AlgorithmKind, KernelName, ModelConfig, OptimizerName, Precision, SelfInteractionKind,
 };
@@ -82,6 +82,11 @@ impl Engine for DeviceEngine {
         }
         if let Some(delay) = config.optimizer.delay {
             return refuse("optimizer.delay", &delay.to_string(), "leave it out");
+        }
+        if let ModelConfig::Network(network) = &config.model
+            && let BaseKind::Mixture(count) = network.base
+        {
+            return refuse("model.base", &format!("{{ mixture = {count} }}"), "take \"full\"");
         }
         if config.walkers.relay.is_some() {
             return refuse("walkers.relay", "{ ... }", "leave it out");

@@ -1,6 +1,7 @@
 //! Reading a configuration, changing single keys, and checking what can be checked before the data is read.
 
 use super::{Config, ConfigError, DataConfig, KernelName, ModelConfig, RelayConfig, TriggerName};
+use jarz_net::BaseKind;
 use std::path::Path;
 
 fn bad(key: &'static str, value: impl ToString, reason: impl Into<String>) -> ConfigError {
@@ -89,6 +90,12 @@ impl Config {
         }
         match &self.model {
             ModelConfig::Network(network) => {
+                if let BaseKind::Mixture(count) = network.base
+                    && !(2..=64).contains(&count)
+                {
+                    let why = "must be 2 to 64 Gaussians (\"full\" is one)";
+                    return Err(bad("model.base", format!("{{ mixture = {count} }}"), why));
+                }
                 match (&network.network, network.layers.is_empty()) {
                     (Some(_), false) => {
                         return Err(bad(

@@ -222,11 +222,11 @@ pub enum ModelConfig {
     Network(NetworkConfig),
 }
 
-/// A network on top of a Gaussian.
+/// A network on top of a Gaussian, or of a mixture of them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkConfig {
-    /// What the Gaussian knows of the data: `isotropic`, `diagonal` or `full` covariance.
+    /// What the Gaussian knows of the data: `isotropic`, `diagonal` or `full` covariance; or `{ mixture = 3 }`, a mixture of as many Gaussians.
     #[serde(default = "full")]
     pub base: BaseKind,
     /// A network by name: `mnist` or `cifar`, those of the paper.
