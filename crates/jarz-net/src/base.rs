@@ -20,7 +20,7 @@ pub enum BaseKind {
     Diagonal,
     /// Mean and covariance.
     Full,
-    /// So many Gaussians with means and covariances of their own, in coordinates that are those of the one with all data.
+    /// So many Gaussians with means and covariances of their own, in coordinates in which the mean of their precisions is one.
     Mixture(usize),
 }
 
@@ -69,19 +69,18 @@ impl Base {
         for row in centred.chunks_exact(dim) {
             variance.iter_mut().zip(row).for_each(|(s, v)| *s += v * v / n as f64);
         }
+        let components = match kind {
+            BaseKind::Mixture(count) => mixture::fit(data, dim, noise, count)?,
+            _ => Vec::new(),
+        };
         let factor = match kind {
             BaseKind::Isotropic => {
                 let all = variance.iter().sum::<f64>() / dim as f64;
                 Factor::Diagonal(vec![all.sqrt(); dim])
             }
             BaseKind::Diagonal => Factor::Diagonal(variance.iter().map(|v| v.sqrt()).collect()),
-            BaseKind::Full | BaseKind::Mixture(_) => {
-                Factor::Full(cholesky(covariance(&centred, dim, n as f64, noise), dim)?)
-            }
-        };
-        let components = match kind {
-            BaseKind::Mixture(count) => mixture::fit(data, dim, noise, count)?,
-            _ => Vec::new(),
+            BaseKind::Full => Factor::Full(cholesky(covariance(&centred, dim, n as f64, noise), dim)?),
+            BaseKind::Mixture(_) => Factor::Full(mixture::coordinates(&components, dim)?),
         };
         let base = Base { mean, factor, components };
         if base.deviations().any(|s| s.is_nan() || s <= 0.0) {

@@ -1,7 +1,7 @@
 //! A mixture of Gaussians as base measure, fitted by expectation maximisation.
 //!
-//! Walkers keep the coordinates `z` of the Gaussian with the covariance of all data. There the base is
-//! `-log sum_k exp(c_k - |y_k|^2 / 2)`, with `y_k = L_k^-1 (x - m_k)` and `c_k = log w_k - log |det L_k| + log |det L|`: the mixture's density times
+//! Walkers have coordinates `z` in which the mean of the components' precisions is one, `sum_k w_k (L_k L_k')^-1 = (L L')^-1`: no component is narrower there than `sqrt(w_k)` in
+//! any direction, so that walkers can take long steps in all of them. There the base is `-log sum_k exp(c_k - |y_k|^2 / 2)`, with `y_k = L_k^-1 (x - m_k)` and `c_k = log w_k - log |det L_k| + log |det L|`: the mixture's density times
 //! `(2 pi)^(d/2)`, so that `log Z_0` is that of the standard Gaussian, whatever the mixture is.
 
 use crate::base::{Base, Maps, Triangle, cholesky, covariance, invert};
@@ -60,6 +60,21 @@ pub(crate) fn fit(data: &[f64], dim: usize, noise: f64, count: usize) -> Result<
         before = now;
     }
     Ok(components)
+}
+
+/// Lower factor of the inverse of the mean precision.
+pub(crate) fn coordinates(components: &[Component], dim: usize) -> Result<Vec<f64>, Error> {
+    // Rows of L_k^-1, of all components: their products sum to the mean precision.
+    let rows: Vec<f64> = components
+        .iter()
+        .flat_map(|c| {
+            let root = c.weight.sqrt();
+            invert(&c.factor, dim).into_iter().map(move |v| root * v).collect::<Vec<f64>>()
+        })
+        .collect();
+    let precision = covariance(&rows, dim, 1.0, 0.0);
+    let inverse = invert(&cholesky(precision, dim)?, dim);
+    cholesky(covariance(&inverse, dim, 1.0, 0.0), dim)
 }
 
 /// Each component at the points that belong to it, all at once.
