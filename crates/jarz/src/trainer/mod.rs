@@ -30,7 +30,7 @@ use average::Average;
 use data_gradient::DataGradient;
 use delay::Delay;
 use estimates::DataTerm;
-use relay::Course;
+use relay::{Course, Keepers};
 use std::sync::Arc;
 
 /// What a step did.
@@ -94,7 +94,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     memory: Option<Memory>,
     delay: Option<(f64, Delay)>,
     /// When copies of other walkers take over from the driving ones, and these other walkers.
-    relay: Option<(Relay, Sampler<T, E>)>,
+    relay: Option<Keepers<T, E>>,
     kernel: Kernel,
     optimizer: Optimizer,
     trained: Vec<bool>,
@@ -450,7 +450,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
 /// The walkers that follow the model without driving it: witnesses, then keepers.
 fn bystanders<'a, T: Real, E: Energy<T>>(
     witnesses: &'a mut Option<Sampler<T, E>>,
-    relay: &'a mut Option<(Relay, Sampler<T, E>)>,
+    relay: &'a mut Option<Keepers<T, E>>,
 ) -> impl Iterator<Item = &'a mut Sampler<T, E>> {
     witnesses.iter_mut().chain(relay.iter_mut().map(|(_, keepers)| keepers))
 }

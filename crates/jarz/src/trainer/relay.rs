@@ -39,6 +39,9 @@ pub struct Relay {
     pub rest: f64,
 }
 
+/// A relay and its keepers.
+pub(super) type Keepers<T, E> = (Relay, Sampler<T, E>);
+
 /// What a relay needs to know of the trainer.
 pub(super) struct Course<'a, T, E> {
     pub kernel: &'a Kernel,

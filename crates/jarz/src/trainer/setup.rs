@@ -2,7 +2,7 @@
 
 use super::average::Average;
 use super::delay;
-use super::relay::Relay;
+use super::relay::{Keepers, Relay};
 use crate::algorithm::{Algorithm, SelfInteractionRule};
 use crate::data::Dataset;
 use crate::energy::{Energy, Stratification};
@@ -137,7 +137,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
     }
 
     /// The walkers that a relay copies, sampled likewise with random numbers of their own.
-    pub(super) fn keepers(&self) -> Result<Option<(Relay, Sampler<T, E>)>, Error> {
+    pub(super) fn keepers(&self) -> Result<Option<Keepers<T, E>>, Error> {
         let Some(relay) = self.relay else { return Ok(None) };
         let keepers = self.beside(relay.keepers, Purpose::Keepers)?;
         Ok(Some((relay, self.follow(keepers, relay.keepers)?)))
