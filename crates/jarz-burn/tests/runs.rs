@@ -126,6 +126,7 @@ fn what_the_device_cannot_do_is_refused() {
         (&["kernel.kind=ghmc"], &["kernel.kind", "ghmc", "mala"]),
         (&["optimizer.kind=natural"], &["optimizer.kind", "natural", "adam"]),
         (&["optimizer.delay=3.0"], &["optimizer.delay", "leave it out"]),
+        (&[r#"optimizer.settle={after=5,only=["2"]}"#], &["optimizer.settle", "leave it out"]),
         (&["model.base={mixture=2}"], &["model.base", "full"]),
         (&["walkers.relay={keepers=10,every=5}"], &["walkers.relay", "leave it out"]),
         (&["algorithm.self_interaction=leave-one-out"], &["leave-one-out", "walkers.witnesses"]),

@@ -41,6 +41,7 @@ fn configurations() {
         ("run.log_every=0", &["run.log_every"]),
         ("run.threads=100000", &["run.threads"]),
         ("optimizer.delay=0", &["optimizer.delay", "positive"]),
+        (r#"optimizer.settle={after=3,only=["nothing"]}"#, &["optimizer.settle.only", "nothing", "mean"]),
         ("walkers.relay={every=10}", &["walkers.relay", "keepers"]),
         ("walkers.relay={keepers=1,every=10}", &["walkers.relay.keepers", "at least 2"]),
         ("walkers.relay={keepers=9,every=0}", &["walkers.relay.every", "at least 1"]),

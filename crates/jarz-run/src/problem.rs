@@ -7,9 +7,9 @@ use crate::network::{load_images, network_and_data, noisy_copies};
 use crate::state::Scalar;
 use jarz::optimizer::learning_rates;
 use jarz::{
-    Clip, Dataset, Disturbance, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, Purpose, Random,
-    Real, Relay, Rule, Schedule, Scheme, SelfInteractionRule, Setup, Shape, StepSize, Stratification,
-    Thresholds, Trigger,
+    Clip, Dataset, Disturbance, Energy, Gaussian, Kernel, KernelKind, Mixture, Optimizer, ParamGroup,
+    Purpose, Random, Real, Relay, Rule, Schedule, Scheme, SelfInteractionRule, Settle, Setup, Shape,
+    StepSize, Stratification, Thresholds, Trigger,
 };
 use jarz_data::{Header, Part, ReadOptions, Table, file_sha256, read_table};
 use jarz_net::NetEnergy;
@@ -267,6 +267,10 @@ fn setup<T: Real, E: Energy<T>>(
     let rates: Vec<(String, f64)> = optimizer.rates.iter().map(|(k, v)| (k.clone(), *v)).collect();
     let rates = learning_rates(&energy.groups(), &rates, &optimizer.frozen)
         .map_err(|e| RunError::Impossible(format!("optimizer.rates: {e}")))?;
+    let settle = match &optimizer.settle {
+        Some(settle) => Some(last_phase(settle, &energy.groups())?),
+        None => None,
+    };
     let natural = optimizer.kind == OptimizerName::Natural;
     let beta1 = optimizer.beta1.unwrap_or(0.9);
     let beta2 = optimizer.beta2.unwrap_or(if natural { 0.95 } else { 0.999 });
@@ -336,6 +340,7 @@ fn setup<T: Real, E: Energy<T>>(
             every: r.every,
             rest: r.rest,
         }),
+        settle,
         average: optimizer.average,
         batch: config.walkers.batch,
         data_batch: config.data.batch(),
@@ -348,4 +353,21 @@ fn setup<T: Real, E: Energy<T>>(
         threads: config.run.threads,
         ..Setup::new(energy, data)
     })
+}
+
+fn last_phase(config: &SettleConfig, groups: &[ParamGroup]) -> Result<Settle, RunError> {
+    let matched = |pattern: &String| groups.iter().any(|g| g.matches(pattern));
+    if let Some(unknown) = config.only.iter().find(|pattern| !matched(pattern)) {
+        let names: Vec<&str> = groups.iter().map(|g| g.name.as_str()).collect();
+        let text = format!(
+            "optimizer.settle.only: there is no parameter group '{unknown}' (the model has: {})",
+            names.join(", ")
+        );
+        return Err(RunError::Impossible(text));
+    }
+    let mut learning = vec![false; groups.iter().map(|g| g.range.end).max().unwrap_or(0)];
+    for group in groups.iter().filter(|g| config.only.iter().any(|pattern| g.matches(pattern))) {
+        learning[group.range.clone()].fill(true);
+    }
+    Ok(Settle { after: config.after, learning })
 }

@@ -44,7 +44,7 @@ pub use resampling::{Scheme, Thresholds, Trigger};
 pub use run::{Checkpoints, Loop, Observer, StopReason, Training};
 pub use sampler::{Advance, Advanced, Disturbance, Sampler, SelfInteraction, Weighting};
 pub use schedule::{Schedule, Shape};
-pub use trainer::{Relay, Setup, State, StepInfo, Trainer, Witnesses};
+pub use trainer::{Relay, Settle, Setup, State, StepInfo, Trainer, Witnesses};
 pub use walkers::Walkers;
 
 /// The example in the README is compiled and run with the documentation tests.

@@ -88,6 +88,9 @@ impl Engine for DeviceEngine {
         {
             return refuse("model.base", &format!("{{ mixture = {count} }}"), "take \"full\"");
         }
+        if config.optimizer.settle.is_some() {
+            return refuse("optimizer.settle", "{ ... }", "leave it out");
+        }
         if config.walkers.relay.is_some() {
             return refuse("walkers.relay", "{ ... }", "leave it out");
         }

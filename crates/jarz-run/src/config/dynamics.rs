@@ -142,9 +142,22 @@ pub struct OptimizerConfig {
     /// Memory in iterations of a running mean of the parameters: the model that is judged, and that witnesses follow.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub average: Option<f64>,
+    /// A last phase in which only some groups learn, driven by copies of the witnesses.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub settle: Option<SettleConfig>,
     /// Change of all rates over the iterations.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub schedule: Option<ScheduleConfig>,
+}
+
+/// A last phase in which few parameters learn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SettleConfig {
+    /// Iterations before.
+    pub after: u64,
+    /// Groups of parameters that go on learning.
+    pub only: Vec<String>,
 }
 
 impl Default for OptimizerConfig {
@@ -161,6 +174,7 @@ impl Default for OptimizerConfig {
             trust_region: None,
             delay: None,
             average: None,
+            settle: None,
             schedule: None,
         }
     }

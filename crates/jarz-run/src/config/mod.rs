@@ -5,7 +5,7 @@ mod dynamics;
 
 pub use dynamics::{
     AdaptConfig, KernelConfig, KernelName, OptimizerConfig, OptimizerName, ResamplingConfig, ScheduleConfig,
-    SchemeName, ShapeName, TriggerName,
+    SchemeName, SettleConfig, ShapeName, TriggerName,
 };
 
 use jarz_data::Augmentation;

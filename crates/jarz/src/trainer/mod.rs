@@ -5,10 +5,12 @@ mod data_gradient;
 mod delay;
 mod estimates;
 mod relay;
+mod settle;
 mod setup;
 mod trust;
 
 pub use relay::Relay;
+pub use settle::Settle;
 pub use setup::{Setup, Witnesses};
 pub use trust::within_trust_region;
 
@@ -95,6 +97,7 @@ pub struct Trainer<T: Real, E: Energy<T>> {
     delay: Option<(f64, Delay)>,
     /// When copies of other walkers take over from the driving ones, and these other walkers.
     relay: Option<Keepers<T, E>>,
+    settle: Option<Settle>,
     kernel: Kernel,
     optimizer: Optimizer,
     trained: Vec<bool>,
@@ -160,6 +163,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             memory: leave_one_out.then(Memory::default),
             delay: setup.delay.map(|time| (time, Delay::default())),
             relay,
+            settle: setup.settle,
             kernel,
             optimizer,
             trained,
@@ -204,6 +208,10 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         for j in 0..params {
             direction[j] = model[j] - self.data_gradient.mean[j];
         }
+        let settled = self.settle.as_ref().filter(|s| s.is_on(k));
+        if let Some(settle) = settled {
+            settle.keep(&mut direction, |_| 0.0);
+        }
         let gradient_norm = self.norm(&direction);
         if !gradient_norm.is_finite() {
             return Err(Error::DivergedDirection { iteration: k, what: "direction of descent" });
@@ -221,6 +229,10 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         };
         if let Some(turn) = turn {
             self.optimizer.step(turn, &direction, &mut theta, &mut response);
+        }
+        if let Some(settle) = settled {
+            settle.keep(&mut theta, |j| self.energy.params()[j]);
+            settle.keep(&mut response, |_| 0.0);
         }
         if theta.iter().any(|t| !t.is_finite()) {
             return Err(Error::DivergedDirection { iteration: k, what: "new parameter vector" });
@@ -275,12 +287,15 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         Ok(StepInfo { iteration, acceptance, ess, resampled, gradient_norm, step_scale })
     }
 
-    /// Lets copies of the keepers drive from now on, if it is time.
+    /// Lets copies of the keepers, or in the end of the witnesses, drive from now on, if it is time.
     fn hand_over(&mut self) -> Result<(), Error> {
         let Some((relay, keepers)) = &self.relay else { return Ok(()) };
-        if !relay.is_due(self.iteration) {
+        let begins = self.settle.as_ref().is_some_and(|s| s.after == self.iteration);
+        if !begins && !relay.is_due(self.iteration) {
             return Ok(());
         }
+        let settled = self.settle.as_ref().is_some_and(|s| s.is_on(self.iteration));
+        let copied = self.witnesses.as_ref().filter(|_| settled).unwrap_or(keepers);
         let course = Course {
             kernel: &self.kernel,
             scheme: self.scheme,
@@ -290,7 +305,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
             energy: &self.energy,
             average: self.average.as_ref(),
         };
-        relay.hand_over(&mut self.sampler, keepers, &course)
+        relay.hand_over(&mut self.sampler, copied, &course)
     }
 
     /// Prepares the leave-one-out correction of this step; true if the walkers' memory is being measured.

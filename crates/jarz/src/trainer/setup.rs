@@ -3,6 +3,7 @@
 use super::average::Average;
 use super::delay;
 use super::relay::{Keepers, Relay};
+use super::settle::Settle;
 use crate::algorithm::{Algorithm, SelfInteractionRule};
 use crate::data::Dataset;
 use crate::energy::{Energy, Stratification};
@@ -51,6 +52,8 @@ pub struct Setup<T, E> {
     pub witnesses: usize,
     /// Copies of walkers that do not drive may take over from those that do every few iterations, before the self-interaction shows in the weights of these.
     pub relay: Option<Relay>,
+    /// In a last phase only some parameters may learn, driven by copies of the witnesses.
+    pub settle: Option<Settle>,
     /// Memory in iterations of a running mean of the parameters, if one is wanted: the model is then the one at the mean, which
     /// moves smoothly, and the witnesses follow it. Walkers with weights need witnesses for it.
     pub average: Option<f64>,
@@ -93,6 +96,7 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
             walkers: 10_000,
             witnesses: 0,
             relay: None,
+            settle: None,
             average: None,
             batch: None,
             data_batch: None,
@@ -251,6 +255,9 @@ impl<T: Real, E: Energy<T>> Setup<T, E> {
                     "copies of keepers cannot take over on several ranks yet: take one rank".into(),
                 );
             }
+        }
+        if let Some(settle) = &self.settle {
+            settle.check(params, self.witnesses, self.relay.is_some())?;
         }
         if self.disturbance.is_some() && self.algorithm.is_weighted() {
             return complain(
