@@ -168,7 +168,7 @@ fn what_cannot_work_is_refused() {
     assert!(refused(&|s| s.relay = Some(Relay { keepers: 800, every: 4, rest: 1e6 })).contains("1000 steps"));
 }
 
-/// A last phase in which one parameter learns, driven by the witnesses: the others stay as they are, and the mass that the model is in the end is the data's, as the witnesses see it, while their `log Z` stays right: within 5
+/// A last phase in which one parameter learns, driven by the witnesses: the others stay as they are, and the `log Z` of the witnesses stays right: within 5
 /// standard errors of the mean of 40 runs (a false alarm in 10^5).
 #[test]
 fn in_the_last_phase_few_parameters_learn() {
