@@ -1,6 +1,6 @@
-//! The base measure: a Gaussian or a mixture of Gaussians fitted to data, and coordinates in which the Gaussian is the standard one.
+//! The base measure: a Gaussian or a mixture of Gaussians fitted to data, and the walkers' coordinates.
 //!
-//! Walkers live in whitened coordinates `z`, with `x = mean + L z` and `L L'` the covariance of the base. A kernel that moves `z`
+//! Walkers live in coordinates `z`, with `x = mean + L z`. `L L'` is the covariance of the base if that is a Gaussian, which is the standard one there; for a mixture see `mixture`. A kernel that moves `z`
 //! moves `x` preconditioned by that covariance, and its weights stay exact, since nothing but the coordinates has changed.
 
 use crate::error::Error;
