@@ -268,7 +268,7 @@ fn setup<T: Real, E: Energy<T>>(
     let rates = learning_rates(&energy.groups(), &rates, &optimizer.frozen)
         .map_err(|e| RunError::Impossible(format!("optimizer.rates: {e}")))?;
     let settle = match &optimizer.settle {
-        Some(settle) => Some(last_phase(settle, &energy.groups())?),
+        Some(settle) => Some(last_phase(settle, &energy.groups(), &rates)?),
         None => None,
     };
     let natural = optimizer.kind == OptimizerName::Natural;
@@ -280,7 +280,10 @@ fn setup<T: Real, E: Energy<T>>(
         OptimizerName::Momentum => Rule::Momentum { beta: beta1 },
         OptimizerName::Adam => Rule::Adam { beta1, beta2, epsilon },
         OptimizerName::AdaGrad => Rule::AdaGrad { epsilon },
-        OptimizerName::Natural => Rule::Natural { beta1, beta2, damping: optimizer.damping.unwrap_or(0.01) },
+        OptimizerName::Natural => {
+            let (damping, prior) = (optimizer.damping.unwrap_or(0.01), optimizer.prior.unwrap_or(0.0));
+            Rule::Natural { beta1, beta2, damping, prior }
+        }
     };
     let matrices = energy.matrices();
     let mut opt = Optimizer::new(rule, rates).with_clip(optimizer.clip_norm).with_matrices(matrices);
@@ -355,7 +358,7 @@ fn setup<T: Real, E: Energy<T>>(
     })
 }
 
-fn last_phase(config: &SettleConfig, groups: &[ParamGroup]) -> Result<Settle, RunError> {
+fn last_phase(config: &SettleConfig, groups: &[ParamGroup], rates: &[f64]) -> Result<Settle, RunError> {
     let matched = |pattern: &String| groups.iter().any(|g| g.matches(pattern));
     if let Some(unknown) = config.only.iter().find(|pattern| !matched(pattern)) {
         let names: Vec<&str> = groups.iter().map(|g| g.name.as_str()).collect();
@@ -369,5 +372,6 @@ fn last_phase(config: &SettleConfig, groups: &[ParamGroup]) -> Result<Settle, Ru
     for group in groups.iter().filter(|g| config.only.iter().any(|pattern| g.matches(pattern))) {
         learning[group.range.clone()].fill(true);
     }
-    Ok(Settle { after: config.after, learning })
+    learning.iter_mut().zip(rates).for_each(|(learning, rate)| *learning &= *rate != 0.0);
+    Ok(Settle { after: config.after, learning, rate: config.rate })
 }

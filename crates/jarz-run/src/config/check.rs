@@ -251,6 +251,9 @@ impl Config {
         if let Some(damping) = optimizer.damping {
             positive("optimizer.damping", damping)?;
         }
+        if let Some(prior) = optimizer.prior {
+            positive("optimizer.prior", prior)?;
+        }
         for (name, rate) in &optimizer.rates {
             if !(*rate >= 0.0 && rate.is_finite()) {
                 return Err(bad(

@@ -129,6 +129,9 @@ pub struct OptimizerConfig {
     /// What second moments get in addition, in units of their mean (natural gradient).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub damping: Option<f64>,
+    /// Looks at the second moments that their mean counts for, beside those that were taken (natural gradient): in the beginning, few looks know few directions.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub prior: Option<f64>,
     /// Limit on the norm of the direction.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub clip_norm: Option<f64>,
@@ -158,6 +161,13 @@ pub struct SettleConfig {
     pub after: u64,
     /// Groups of parameters that go on learning.
     pub only: Vec<String>,
+    /// Share of the way to the end that a step goes, at most 1.
+    #[serde(default = "settling")]
+    pub rate: f64,
+}
+
+fn settling() -> f64 {
+    0.05
 }
 
 impl Default for OptimizerConfig {
@@ -170,6 +180,7 @@ impl Default for OptimizerConfig {
             beta2: None,
             epsilon: None,
             damping: None,
+            prior: None,
             clip_norm: None,
             trust_region: None,
             delay: None,

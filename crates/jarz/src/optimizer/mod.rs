@@ -2,6 +2,8 @@
 
 mod natural;
 
+pub(crate) use natural::exact_step;
+
 use crate::energy::ParamGroup;
 use crate::schedule::Schedule;
 
@@ -38,6 +40,8 @@ pub enum Rule {
         beta2: f64,
         /// What every second moment gets in addition, in units of their mean.
         damping: f64,
+        /// Looks that the mean counts for beside those that were taken: the moments of few looks know few directions.
+        prior: f64,
     },
 }
 
@@ -176,9 +180,9 @@ impl Optimizer {
             None => 1.0,
         };
         let t = (iteration + 1) as i32;
-        if let Rule::Natural { beta1, beta2, damping } = self.rule {
+        if let Rule::Natural { beta1, beta2, damping, prior } = self.rule {
             let rate = factor / (1.0 - beta1.powi(t));
-            self.collect(iteration, direction, scale, [beta1, beta2, damping]);
+            self.collect(iteration, direction, scale, [beta1, beta2, damping, prior]);
             return self.natural_step(rate, theta, response);
         }
         for j in 0..theta.len() {
@@ -211,17 +215,18 @@ impl Optimizer {
     }
 
     /// Moments of [`Rule::Natural`].
-    fn collect(&mut self, k: u64, direction: &[f64], scale: f64, [beta1, beta2, damping]: [f64; 3]) {
+    fn collect(&mut self, k: u64, direction: &[f64], scale: f64, [beta1, beta2, damping, prior]: [f64; 4]) {
         let moments = self.first.iter_mut().zip(direction);
         moments.for_each(|(m, d)| *m = beta1 * *m + (1.0 - beta1) * d * scale);
         let due = k.is_multiple_of(natural::EVERY);
+        let looks = (k / natural::EVERY + 1) as f64;
+        // In the beginning the mean over all looks so far.
+        let beta = beta2.min(1.0 - 1.0 / looks);
         if due {
-            // In the beginning the mean over all looks so far.
-            let beta = beta2.min(1.0 - 1.0 / (k / natural::EVERY + 1) as f64);
             natural::collect(&self.matrices, direction, scale, beta, &mut self.second);
         }
         if due || self.factors.is_empty() {
-            self.factors = natural::factorise(&self.matrices, &self.second, damping);
+            self.factors = natural::factorise(&self.matrices, &self.second, damping + prior * (1.0 - beta));
         }
     }
 

@@ -150,6 +150,28 @@ fn inverse(l: &[f64], side: usize) -> Vec<f64> {
     out
 }
 
+/// Step that descends the most of all that spread the log-weights alike, `F^-1 direction`, for a few parameters whose Fisher information `fisher` is known as it is. Variances get a share
+/// `damping` of themselves in addition; a parameter that nothing depends on stays.
+pub(crate) fn exact_step(fisher: &[f64], direction: &mut [f64], damping: f64) {
+    let side = direction.len();
+    let width = |i: usize| fisher[i * side + i].max(0.0).sqrt();
+    let mut correlations = vec![0.0; side * side];
+    for i in 0..side {
+        for j in 0..i {
+            let widths = width(i) * width(j);
+            correlations[i * side + j] = if widths > 0.0 { fisher[i * side + j] / widths } else { 0.0 };
+        }
+        correlations[i * side + i] = 1.0;
+    }
+    let per_width: Vec<f64> =
+        (0..side).map(|i| if width(i) > 0.0 { direction[i] / width(i) } else { 0.0 }).collect();
+    let Some(factor) = cholesky(&correlations, side, damping) else { return };
+    let inverse = inverse(&factor, side);
+    for (i, (d, row)) in direction.iter_mut().zip(inverse.chunks_exact(side)).enumerate() {
+        *d = if width(i) > 0.0 { dot(row, &per_width) / width(i) } else { 0.0 };
+    }
+}
+
 impl Factors {
     /// `scale R^-1 values C^-1`, in place.
     pub fn solve(&self, matrix: &Matrix, values: &mut [f64]) {
@@ -215,6 +237,18 @@ mod tests {
                 assert!((sum / scale - given[i * 2 + j]).abs() < 1e-12, "{sum} {}", given[i * 2 + j]);
             }
         }
+    }
+
+    /// Multiplied with the damped information again, the step is the direction; a parameter without any stays.
+    #[test]
+    fn an_exact_step_solves_the_linear_system() {
+        let fisher = [4.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 9.0];
+        let given = [1.0, 5.0, -2.0];
+        let mut step = given;
+        exact_step(&fisher, &mut step, 0.25);
+        assert_eq!(step[1], 0.0);
+        assert!((4.0 * 1.25 * step[0] + step[2] - given[0]).abs() < 1e-12, "{step:?}");
+        assert!((step[0] + 9.0 * 1.25 * step[2] - given[2]).abs() < 1e-12, "{step:?}");
     }
 
     #[test]

@@ -6,6 +6,7 @@
 
 mod collect;
 mod disturb;
+mod fisher;
 mod fused;
 mod moves;
 mod resample;

@@ -210,7 +210,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         }
         let settled = self.settle.as_ref().filter(|s| s.is_on(k));
         if let Some(settle) = settled {
-            settle.keep(&mut direction, |_| 0.0);
+            settle.leave_only_learning(&mut direction);
         }
         let gradient_norm = self.norm(&direction);
         if !gradient_norm.is_finite() {
@@ -220,26 +220,30 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         // theta_{k+1} = opt(theta_k, D_k)
         theta.copy_from_slice(self.energy.params());
         response.fill(0.0);
-        let turn = match &mut self.delay {
-            Some((time, delay)) => {
-                let wait = delay::iterations(*time, &self.kernel, self.step_size);
-                delay.pass(&mut direction, wait).then(|| delay.followed())
+        let follows = match (settled, &mut self.delay) {
+            (Some(settle), _) => {
+                let fisher = |of: &[usize]| self.sampler.fisher(&self.energy, of, &self.data);
+                settle.step(fisher, &direction, &mut theta);
+                true
             }
-            None => Some(k),
+            (None, Some((time, delay))) => {
+                let wait = delay::iterations(*time, &self.kernel, self.step_size);
+                let follows = delay.pass(&mut direction, wait);
+                if follows {
+                    self.optimizer.step(delay.followed(), &direction, &mut theta, &mut response);
+                }
+                follows
+            }
+            (None, None) => {
+                self.optimizer.step(k, &direction, &mut theta, &mut response);
+                true
+            }
         };
-        if let Some(turn) = turn {
-            self.optimizer.step(turn, &direction, &mut theta, &mut response);
-        }
-        if let Some(settle) = settled {
-            settle.keep(&mut theta, |j| self.energy.params()[j]);
-            settle.keep(&mut response, |_| 0.0);
-        }
         if theta.iter().any(|t| !t.is_finite()) {
             return Err(Error::DivergedDirection { iteration: k, what: "new parameter vector" });
         }
         self.next.set_params(&theta);
-        let step_scale =
-            if turn.is_some() { self.keep_within_trust_region(&mut theta) } else { self.last[2] };
+        let step_scale = if follows { self.keep_within_trust_region(&mut theta) } else { self.last[2] };
         response.iter_mut().for_each(|r| *r *= step_scale);
         let looking = self.look(k, &mut response);
 
