@@ -17,6 +17,18 @@ trait Function<T: Real>: Copy {
     fn at<S: Simd>(self, x: T::V<S>) -> [T::V<S>; 2];
 }
 
+/// Numbers closer to zero are zero in what products are made of: the product of two is then far from where numbers lose digits and processors their speed.
+fn tiny<T: Real>() -> T {
+    T::from_f64(if size_of::<T>() == size_of::<f32>() { 1e-18 } else { 1e-150 })
+}
+
+/// Without numbers too close to zero.
+#[inline(always)]
+fn flush<S: Simd, T: Real>(x: T::V<S>) -> T::V<S> {
+    let (zero, tiny) = (T::splat::<S>(T::ZERO), T::splat::<S>(tiny()));
+    tiny.if_greater(x, x.if_greater(zero - tiny, zero, x), x)
+}
+
 /// `1 / (1 + exp(-x))`.
 #[inline(always)]
 fn sigmoid<S: Simd, T: Real>(x: T::V<S>) -> T::V<S> {
@@ -85,14 +97,14 @@ fn each<S: Simd, T: Real, F: Function<T>>(f: F, x: &mut [T], slope: &mut [T]) {
     let ((xs, x), (slopes, slope)) = (x.as_chunks_mut::<LANES>(), slope.as_chunks_mut::<LANES>());
     for i in 0..xs.len() {
         let [value, derivative] = f.at::<S>(T::V::<S>::load(&xs[i]));
-        value.store(&mut xs[i]);
-        derivative.store(&mut slopes[i]);
+        flush::<S, T>(value).store(&mut xs[i]);
+        flush::<S, T>(derivative).store(&mut slopes[i]);
     }
     if !x.is_empty() {
         let mut ends = [[T::ZERO; LANES]; 2];
         let [value, derivative] = f.at::<S>(T::V::<S>::load_part(x));
-        value.store(&mut ends[0]);
-        derivative.store(&mut ends[1]);
+        flush::<S, T>(value).store(&mut ends[0]);
+        flush::<S, T>(derivative).store(&mut ends[1]);
         x.copy_from_slice(&ends[0][..x.len()]);
         slope.copy_from_slice(&ends[1][..x.len()]);
     }
@@ -116,10 +128,12 @@ dispatch! {
 }
 
 multiversion! {
-    /// `x = x b`, number by number.
+    /// `x = x b`, number by number, without numbers too close to zero.
     pub(crate) fn scale[T: Real](x: &mut [T], b: &[T]) {
+        let tiny = tiny::<T>();
         for (x, b) in x.iter_mut().zip(b) {
-            *x = *x * *b;
+            let product = *x * *b;
+            *x = if (product < tiny) & (product > -tiny) { T::ZERO } else { product };
         }
     }
 }
@@ -130,6 +144,27 @@ dispatch! {
     pub(crate) fn scale_rows{T: Real}{T}(
         x: &[T], rows: &[u32], p: &[T], columns: usize, width: usize, out: &mut [T], sum: &mut [T],
     ) = scale_vectors
+}
+
+/// `by` times so many numbers of `x`, from where they begin, goes to a vector of `out`; `sum` with that added. A function, as a closure cannot be told to be inlined.
+#[inline(always)]
+fn scaled<S: Simd, T: Real>(
+    x: &[T],
+    (first, lanes, to): (usize, usize, usize),
+    by: T::V<S>,
+    out: &mut [T],
+    sum: T::V<S>,
+) -> T::V<S> {
+    let x = &x[first..][..lanes];
+    let x = match x.first_chunk::<LANES>() {
+        Some(x) => T::V::<S>::load(x),
+        None => T::V::<S>::load_part(x),
+    };
+    let product = flush::<S, T>(by * x);
+    if let Some(out) = out[to..].first_chunk_mut::<LANES>() {
+        product.store(out);
+    }
+    sum + product
 }
 
 #[inline(always)]
@@ -151,27 +186,16 @@ fn scale_vectors<S: Simd, T: Real>(
         let images = rows.chunks_exact(each).zip(out.chunks_exact_mut(each * width));
         for ((rows, out), &by) in images.zip(p) {
             let by = T::splat::<S>(by);
-            let scaled = |row: u32, out: &mut [T], sum: T::V<S>| {
-                let x = &x[row as usize + from..][..lanes];
-                let x = match x.first_chunk::<LANES>() {
-                    Some(x) => T::V::<S>::load(x),
-                    None => T::V::<S>::load_part(x),
-                };
-                let product = by * x;
-                if let Some(out) = out[from..].first_chunk_mut::<LANES>() {
-                    product.store(out);
-                }
-                sum + product
-            };
             let (groups, rest) = rows.as_chunks::<SUMS>();
             let (out, out_rest) = out.split_at_mut(groups.len() * SUMS * width);
             for (rows, out) in groups.iter().zip(out.chunks_exact_mut(SUMS * width)) {
                 for i in 0..SUMS {
-                    sums[i] = scaled(rows[i], &mut out[i * width..(i + 1) * width], sums[i]);
+                    let place = (rows[i] as usize + from, lanes, from);
+                    sums[i] = scaled::<S, T>(x, place, by, &mut out[i * width..(i + 1) * width], sums[i]);
                 }
             }
             for (&row, out) in rest.iter().zip(out_rest.chunks_exact_mut(width)) {
-                sums[0] = scaled(row, out, sums[0]);
+                sums[0] = scaled::<S, T>(x, (row as usize + from, lanes, from), by, out, sums[0]);
             }
         }
         let all = (sums[0] + sums[1]) + (sums[2] + sums[3]) + T::V::<S>::load(sum);
@@ -263,6 +287,26 @@ mod tests {
         close::<f64>(f64::EPSILON);
     }
 
+    /// Of numbers that are common in saturated layers nothing comes close to where `f32` loses digits; what is not small stays as it is.
+    #[test]
+    fn nothing_is_too_small_for_products() {
+        let x: Vec<f32> = (-1500..=0).map(|i| i as f32 / 10.0).collect();
+        for isa in Isa::available() {
+            for f in [Activation::Silu, Activation::Softplus, Activation::Tanh] {
+                let (mut y, mut slope) = (x.clone(), vec![0.0; x.len()]);
+                activate(isa, f, &mut y, &mut slope);
+                assert!(y.iter().chain(&slope).all(|v| *v == 0.0 || v.abs() >= 1e-18), "{f:?} on {isa:?}");
+            }
+            let mut products = [1e-10f32, -1e-10, 1e-10, f32::NAN, 2.0];
+            scale(isa, &mut products, &[1e-9, 1e-9, 1e-7, 1.0, 3.0]);
+            assert_eq!((products[0], products[1], products[4]), (0.0, 0.0, 6.0), "{isa:?}");
+            assert!((products[2] - 1e-17).abs() < 1e-23 && products[3].is_nan(), "{isa:?}");
+            let (mut out, mut sum) = ([1.0f32; LANES], [0.0f32; LANES]);
+            scale_rows(isa, &[1e-10, -1e-10, 1.0, 0.5], &[0], &[1e-9], 4, LANES, &mut out, &mut sum);
+            assert_eq!((&out[..4], sum), (&[0.0, 0.0, 1e-9, 0.5e-9][..], out), "{isa:?}");
+        }
+    }
+
     #[test]
     fn what_is_not_a_number_stays_so() {
         for f in [Activation::Silu, Activation::Softplus, Activation::Tanh] {
@@ -272,7 +316,7 @@ mod tests {
         }
     }
 
-    fn scaled<T: Real>() {
+    fn rows_scaled<T: Real>() {
         let x: Vec<T> = (0..300).map(|i| T::from_f64(((i * 37) % 101) as f64 / 8.0 - 5.0)).collect();
         for (images, each, columns) in [(1usize, 1usize, 3usize), (3, 4, 16), (2, 7, 20), (5, 2, 32)] {
             let p: Vec<T> = (0..images).map(|i| T::from_f64(0.5 + i as f64)).collect();
@@ -297,7 +341,7 @@ mod tests {
 
     #[test]
     fn rows_are_scaled_and_added_up() {
-        scaled::<f32>();
-        scaled::<f64>();
+        rows_scaled::<f32>();
+        rows_scaled::<f64>();
     }
 }

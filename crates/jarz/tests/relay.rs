@@ -202,7 +202,7 @@ fn in_the_last_phase_few_parameters_learn() {
 fn the_last_phase_is_as_fast_in_every_direction() {
     let widths: [f64; 2] = [0.1, 2.0];
     let precision = [widths[0].powi(-2), 0.0, 0.0, widths[1].powi(-2)];
-    let data = Dataset::sample(&Gaussian::new(&[0.0; 2], &precision).unwrap(), 4000, 5).unwrap();
+    let data = Dataset::<f64>::sample(&Gaussian::new(&[0.0; 2], &precision).unwrap(), 4000, 5).unwrap();
     let target: Vec<f64> = (0..2).map(|j| (0..4000).map(|i| data.row(i)[j]).sum::<f64>() / 4000.0).collect();
     let start = [target[0] + widths[0], target[1] - widths[1]];
     let mut setup = Setup::new(Gaussian::new(&start, &precision).unwrap(), data);

@@ -151,24 +151,24 @@ fn inverse(l: &[f64], side: usize) -> Vec<f64> {
 }
 
 /// Step that descends the most of all that spread the log-weights alike, `F^-1 direction`, for a few parameters whose Fisher information `fisher` is known as it is. Variances get a share
-/// `damping` of themselves in addition; a parameter that nothing depends on stays.
+/// `damping` of themselves in addition, and a tenth of that share of their mean: what hardly varies in a sample may vary very much elsewhere.
 pub(crate) fn exact_step(fisher: &[f64], direction: &mut [f64], damping: f64) {
     let side = direction.len();
-    let width = |i: usize| fisher[i * side + i].max(0.0).sqrt();
-    let mut correlations = vec![0.0; side * side];
-    for i in 0..side {
-        for j in 0..i {
-            let widths = width(i) * width(j);
-            correlations[i * side + j] = if widths > 0.0 { fisher[i * side + j] / widths } else { 0.0 };
-        }
-        correlations[i * side + i] = 1.0;
+    let floor = 0.1 * damping * fisher.iter().step_by(side + 1).sum::<f64>() / side as f64;
+    if floor.is_nan() || floor <= 0.0 {
+        return direction.fill(0.0);
     }
-    let per_width: Vec<f64> =
-        (0..side).map(|i| if width(i) > 0.0 { direction[i] / width(i) } else { 0.0 }).collect();
-    let Some(factor) = cholesky(&correlations, side, damping) else { return };
-    let inverse = inverse(&factor, side);
-    for (i, (d, row)) in direction.iter_mut().zip(inverse.chunks_exact(side)).enumerate() {
-        *d = if width(i) > 0.0 { dot(row, &per_width) / width(i) } else { 0.0 };
+    let widths: Vec<f64> = fisher.iter().step_by(side + 1).map(|f| (f + floor).sqrt()).collect();
+    let entry = |i: usize, j: usize| fisher[i * side + j] / (widths[i] * widths[j]);
+    let correlations: Vec<f64> = (0..side * side)
+        .map(|at| (at / side, at % side))
+        .map(|(i, j)| if i == j { 1.0 } else { entry(i, j) })
+        .collect();
+    let Some(factor) = cholesky(&correlations, side, damping) else { return direction.fill(0.0) };
+    let per_width: Vec<f64> = direction.iter().zip(&widths).map(|(d, w)| d / w).collect();
+    let rows = inverse(&factor, side);
+    for ((d, row), width) in direction.iter_mut().zip(rows.chunks_exact(side)).zip(&widths) {
+        *d = dot(row, &per_width) / width;
     }
 }
 
@@ -239,16 +239,30 @@ mod tests {
         }
     }
 
-    /// Multiplied with the damped information again, the step is the direction; a parameter without any stays.
+    /// Multiplied with the damped information again, the step is the direction.
     #[test]
     fn an_exact_step_solves_the_linear_system() {
-        let fisher = [4.0, 0.0, 1.0, 0.0, 0.0, 0.0, 1.0, 0.0, 9.0];
+        let fisher = [4.0, 0.5, 1.0, 0.5, 1.0, -1.0, 1.0, -1.0, 10.0];
         let given = [1.0, 5.0, -2.0];
         let mut step = given;
         exact_step(&fisher, &mut step, 0.25);
-        assert_eq!(step[1], 0.0);
-        assert!((4.0 * 1.25 * step[0] + step[2] - given[0]).abs() < 1e-12, "{step:?}");
-        assert!((step[0] + 9.0 * 1.25 * step[2] - given[2]).abs() < 1e-12, "{step:?}");
+        for i in 0..3 {
+            let sum: f64 = (0..3).map(|j| fisher[3 * i + j] * step[j]).sum();
+            // The mean variance is 5, a fortieth of it 0.125.
+            let damped = (fisher[4 * i] + 0.125) * 1.25 - fisher[4 * i];
+            assert!((sum + damped * step[i] - given[i]).abs() < 1e-12, "{step:?}");
+        }
+    }
+
+    /// A parameter on which nothing seems to depend hardly moves, and neither do any if there is no information at all.
+    #[test]
+    fn an_exact_step_is_careful_where_nothing_is_known() {
+        let mut step = [1e-3, 1e-3];
+        exact_step(&[100.0, 0.0, 0.0, 1e-30], &mut step, 0.1);
+        assert!(step[1] > 0.0 && step[1] < 1e-2, "{step:?}");
+        let mut step = [1.0, 2.0];
+        exact_step(&[0.0; 4], &mut step, 0.1);
+        assert_eq!(step, [0.0; 2]);
     }
 
     #[test]
