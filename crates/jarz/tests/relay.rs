@@ -168,8 +168,9 @@ fn what_cannot_work_is_refused() {
     assert!(refused(&|s| s.relay = Some(Relay { keepers: 800, every: 4, rest: 1e6 })).contains("1000 steps"));
 }
 
-/// A last phase in which one parameter learns, driven by the witnesses: the others stay as they are, and the `log Z` of the witnesses stays right: within 5
-/// standard errors of the mean of 40 runs (a false alarm in 10^5).
+/// A last phase in which one parameter learns, driven by copies of the witnesses: the others stay as they are. Each step of Newton's with a rate `r` lets `P` parameters cost the walkers that made it `r P / N` nats at most, since the
+/// step follows the noise of `N` walkers with a variance of `P / N` in units of its own spread; so the `log Z` of the witnesses is too low by no more than that, summed over all steps, within 5 standard errors of the mean of 40
+/// runs, and not too high (a false alarm in 10^5).
 #[test]
 fn in_the_last_phase_few_parameters_learn() {
     let mut errors = Errors::default();
@@ -191,8 +192,11 @@ fn in_the_last_phase_few_parameters_learn() {
         errors.0.push(e.log_z.unwrap().value - e.log_z_exact.unwrap());
     }
     let (mean, error) = (errors.mean(), errors.std_error());
-    println!("log Z of witnesses that have driven one parameter errs by {mean:.4} +- {error:.4}");
-    assert!(mean.abs() < 5.0 * error, "{mean} +- {error}");
+    let most = 200.0 * 0.1 / 800.0;
+    println!(
+        "log Z of witnesses that have driven one parameter errs by {mean:.4} +- {error:.4}, at most -{most}"
+    );
+    assert!((-most - 5.0 * error..5.0 * error).contains(&mean), "{mean} +- {error}, at most -{most}");
 }
 
 /// The last phase takes Newton's steps: the mean of a Gaussian whose widths differ by a factor of 20 goes to the mean of the data equally fast in both directions, although rate and damping are the same. It
