@@ -351,6 +351,28 @@ mod tests {
         close(run(Rule::ADAM), 1.0 + 0.1 * 2.0 / (2.0 + 1e-8) + 0.1 * m / (v.sqrt() + 1e-8));
     }
 
+    /// A prior of one look is damping by one while there is one look, and by `1 - beta2` after many.
+    #[test]
+    fn the_prior_of_the_natural_gradient_fades_with_looks() {
+        let run = |damping: f64, prior: f64, steps: u64| {
+            let rule = Rule::Natural { beta1: 0.0, beta2: 0.75, damping, prior };
+            let matrices = vec![Matrix { rows: 2, columns: 2 }];
+            let mut opt = Optimizer::new(rule, vec![1.0; 4]).with_matrices(matrices);
+            let mut theta = [0.0; 4];
+            for k in 0..steps {
+                theta.fill(0.0);
+                let d = [1.0, (k as f64).sin(), -0.5, (2.0 * k as f64).cos()];
+                opt.step(k, &d, &mut theta, &mut [0.0; 4]);
+            }
+            theta
+        };
+        assert_eq!(run(0.25, 1.0, 1), run(1.25, 0.0, 1));
+        assert_ne!(run(0.25, 1.0, 1), run(0.25, 0.0, 1));
+        // The second look is at the eleventh step, the fourth and later ones weigh a quarter.
+        assert_eq!(run(0.25, 1.0, 11), run(0.75, 0.0, 11));
+        assert_eq!(run(0.25, 1.0, 81), run(0.5, 0.0, 81));
+    }
+
     #[test]
     fn clip_limits_the_trained_part_of_the_direction() {
         let mut opt = Optimizer::new(Rule::Gradient, vec![1.0, 1.0, 0.0]).with_clip(Some(1.0));
