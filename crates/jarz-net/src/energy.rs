@@ -1,5 +1,6 @@
 //! A network as an energy: `U(z) = |z|^2 / 2 + f(mean + L z)`, in coordinates in which the base measure is the standard Gaussian. With a mixture as base, its energy
-//! stands in place of `|z|^2 / 2`.
+//! stands in place of `|z|^2 / 2`, and the logarithms of its components' weights, relative to the first, are parameters as well: what mass each component has in the model
+//! is learnt, from the base's own at the start.
 
 use crate::architecture::{Architecture, Weights};
 use crate::base::{Base, Maps};
@@ -17,10 +18,12 @@ use jarz::{
 use std::ops::Range;
 use std::sync::Arc;
 
+/// Group of the parameters that change the weights of a mixture.
+const WEIGHTS: &str = "base.weights";
 /// Walkers that go through a full factor of a covariance together.
 const SHARED_ROWS: usize = 64;
 
-/// A base measure and a network on top of it. While the weights of the network's last layer are zero, as they are at the start, the
+/// A base measure and a network on top of it. While the weights of the network's last layer are zero, and those of a mixture unchanged, as they are at the start, the
 /// model is the base: walkers are sampled exactly and `log Z` is known.
 #[derive(Clone, Debug)]
 pub struct NetEnergy<T> {
@@ -28,10 +31,12 @@ pub struct NetEnergy<T> {
     base: Arc<Base>,
     maps: Arc<Maps<T>>,
     mixture: Option<Arc<Parts<T>>>,
+    /// The network's parameters, then those of a mixture's weights.
+    params: Vec<f64>,
     groups: Arc<Vec<ParamGroup>>,
     /// One for each layer, with the biases as last row.
     matrices: Arc<Vec<Matrix>>,
-    /// The parameters whose vanishing makes the network vanish.
+    /// The parameters whose vanishing makes the model the base.
     last: Range<usize>,
     is_base: bool,
 }
@@ -56,7 +61,7 @@ impl<T: Real> NetEnergy<T> {
         Self::with_params(architecture, base, &params)
     }
 
-    /// A network with given parameters.
+    /// A network with given parameters. With a mixture as base, one number for each component but the first may follow: what the logarithm of its weight has in addition.
     pub fn with_params(architecture: &Architecture, base: Base, params: &[f64]) -> Result<Self, Error> {
         check_energy(architecture)?;
         let network = Network::new(architecture)?;
@@ -68,18 +73,36 @@ impl<T: Real> NetEnergy<T> {
                 network.inputs()
             )));
         }
-        if params.len() != network.params().len() {
-            let needed = network.params().len();
-            return Err(Error::Data(format!("{} parameters for a network that has {needed}", params.len())));
-        }
-        let groups = Arc::new(architecture.groups()?);
-        let matrix = |w: &Weights| Matrix { rows: w.count() / w.outputs + 1, columns: w.outputs };
-        let matrices = Arc::new(architecture.weights()?.iter().map(matrix).collect());
-        let last = architecture.weights()?.last().map_or(0, |w| w.first)..params.len();
         let (maps, mixture) = (Arc::new(base.maps()), Parts::new(&base).map(Arc::new));
+        let layers = network.params().len();
+        let tilts = mixture.as_ref().map_or(0, |m: &Arc<Parts<T>>| m.count() - 1);
+        if ![layers, layers + tilts].contains(&params.len()) {
+            return Err(Error::Data(format!("{} parameters for a network that has {layers}", params.len())));
+        }
+        let mut groups = architecture.groups()?;
+        let matrix = |w: &Weights| Matrix { rows: w.count() / w.outputs + 1, columns: w.outputs };
+        let mut matrices: Vec<Matrix> = architecture.weights()?.iter().map(matrix).collect();
+        let last = architecture.weights()?.last().map_or(0, |w| w.first)..layers + tilts;
+        if tilts > 0 {
+            groups.push(ParamGroup::new(WEIGHTS, layers..layers + tilts));
+            matrices.push(Matrix { rows: tilts, columns: 1 });
+        }
         let base = Arc::new(base);
-        let mut energy = NetEnergy { network, base, maps, mixture, groups, matrices, last, is_base: false };
-        energy.set_params(params);
+        let (groups, matrices) = (Arc::new(groups), Arc::new(matrices));
+        let mut all = params.to_vec();
+        all.resize(layers + tilts, 0.0);
+        let mut energy = NetEnergy {
+            network,
+            base,
+            maps,
+            mixture,
+            params: Vec::new(),
+            groups,
+            matrices,
+            last,
+            is_base: false,
+        };
+        energy.set_params(&all);
         Ok(energy)
     }
 
@@ -98,10 +121,15 @@ impl<T: Real> NetEnergy<T> {
         &self.maps
     }
 
+    /// What the logarithms of a mixture's weights have in addition.
+    fn tilt(&self) -> &[f64] {
+        &self.params[self.network.params().len()..]
+    }
+
     /// `|z|^2 / 2`, or what a mixture has in its place, and what the network gave.
     fn total(&self, z: &[T], x: &[T], f: &[T], energy: &mut [f64], work: &mut Work<T>) {
         match &self.mixture {
-            Some(mixture) => mixture.energy(x, energy, work),
+            Some(mixture) => mixture.energy(x, self.tilt(), energy, work),
             None => half_squares(Isa::best(), z, self.network.inputs(), energy),
         }
         energy.iter_mut().zip(f).for_each(|(u, f)| *u += f.to_f64());
@@ -124,12 +152,14 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
     }
 
     fn params(&self) -> &[f64] {
-        self.network.params()
+        &self.params
     }
 
     fn set_params(&mut self, theta: &[f64]) {
         self.is_base = theta[self.last.clone()].iter().all(|v| *v == 0.0);
-        self.network.set_params(theta);
+        self.network.set_params(&theta[..self.network.params().len()]);
+        self.params.clear();
+        self.params.extend_from_slice(theta);
     }
 
     fn energy_and_gradient(
@@ -162,7 +192,11 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
     }
 
     fn add_param_gradient(&self, _: &[T], weights: &[f64], out: &mut [f64], workspace: &mut NetWorkspace<T>) {
-        self.network.add_param_gradient(weights, out, &mut workspace.network);
+        let (layers, tilt) = out.split_at_mut(self.network.params().len());
+        self.network.add_param_gradient(weights, layers, &mut workspace.network);
+        if let Some(mixture) = &self.mixture {
+            mixture.add_tilt_gradient(weights, tilt, &workspace.base);
+        }
     }
 
     fn energy(&self, z: &[T], energy: &mut [f64], workspace: &mut NetWorkspace<T>) {
@@ -180,6 +214,9 @@ impl<T: Real> Energy<T> for NetEnergy<T> {
 
     fn take_rows(&self, rows: &[usize], from: &NetWorkspace<T>, into: &mut NetWorkspace<T>) -> bool {
         self.network.take_images(rows, &from.network, &mut into.network);
+        if let Some(mixture) = &self.mixture {
+            mixture.take_rows(rows, &from.base, &mut into.base);
+        }
         true
     }
 

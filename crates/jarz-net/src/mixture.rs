@@ -3,6 +3,8 @@
 //! Walkers have coordinates `z` in which the mean of the components' precisions is one, `sum_k w_k (L_k L_k')^-1 = (L L')^-1`: no component is narrower there than `sqrt(w_k)` in
 //! any direction, so that walkers can take long steps in all of them. There the base is `-log sum_k exp(c_k - |y_k|^2 / 2)`, with `y_k = L_k^-1 (x - m_k)` and `c_k = log w_k - log |det L_k| + log |det L|`: the mixture's density times
 //! `(2 pi)^(d/2)`, so that `log Z_0` is that of the standard Gaussian, whatever the mixture is.
+//!
+//! A model on top of it may change the weights: `c_k + t_k` in place of `c_k`, with `t_1 = 0`, which is zero at the start.
 
 use crate::base::{Base, Maps, Triangle, cholesky, covariance, invert};
 use crate::error::Error;
@@ -264,8 +266,13 @@ impl<T: Real> Parts<T> {
         (!components.is_empty()).then_some(Parts { dim: base.dim(), parts, masses })
     }
 
-    /// The base's energy of walkers at `x`, in the data's coordinates.
-    pub fn energy(&self, x: &[T], energy: &mut [f64], work: &mut Work<T>) {
+    /// How many components there are.
+    pub fn count(&self) -> usize {
+        self.parts.len()
+    }
+
+    /// The energy of walkers at `x`, in the data's coordinates. `tilt` is what the logarithms of all weights but the first have in addition, or empty for the base itself.
+    pub fn energy(&self, x: &[T], tilt: &[f64], energy: &mut [f64], work: &mut Work<T>) {
         let (rows, count) = (energy.len(), self.parts.len());
         work.y.resize(count * x.len(), T::ZERO);
         work.shares.resize(count * rows, 0.0);
@@ -279,8 +286,27 @@ impl<T: Real> Parts<T> {
             for (k, part) in self.parts.iter().enumerate() {
                 work.logs[k] = part.constant - work.shares[k * rows + i];
             }
+            work.logs[1..].iter_mut().zip(tilt).for_each(|(log, tilt)| *log += tilt);
             *u = -to_shares(&mut work.logs);
             (0..count).for_each(|k| work.shares[k * rows + i] = work.logs[k]);
+        }
+    }
+
+    /// Adds `sum_i weights_i dU(x_i)/dtilt` to `out`, where the energy was asked for last: minus the shares of all components but the first.
+    pub fn add_tilt_gradient(&self, weights: &[f64], out: &mut [f64], work: &Work<T>) {
+        let shares = work.shares.chunks_exact(weights.len()).skip(1);
+        for (out, shares) in out.iter_mut().zip(shares) {
+            *out -= weights.iter().zip(shares).map(|(p, share)| p * share).sum::<f64>();
+        }
+    }
+
+    /// Makes some walkers' shares in `into`, which is memory for as many walkers, those in `from`.
+    pub fn take_rows(&self, rows: &[usize], from: &Work<T>, into: &mut Work<T>) {
+        let count = from.shares.len() / self.parts.len();
+        for (from, into) in
+            from.shares.chunks_exact(count.max(1)).zip(into.shares.chunks_exact_mut(count.max(1)))
+        {
+            rows.iter().for_each(|&i| into[i] = from[i]);
         }
     }
 
@@ -377,7 +403,7 @@ impl<T: Real> BaseMeasure<T> for MixtureMeasure<T> {
     fn energy_and_gradient(&self, z: &[T], energy: &mut [f64], gradient: &mut [T]) {
         let (mut x, mut work) = (vec![T::ZERO; z.len()], Work::default());
         self.maps.to_data(z, &mut x);
-        self.parts.energy(&x, energy, &mut work);
+        self.parts.energy(&x, &[], energy, &mut work);
         x.fill(T::ZERO);
         self.parts.add_gradient(&mut x, &mut work);
         self.maps.gradient_to_base(&x, gradient);

@@ -3,7 +3,7 @@
 //! PyTorch keeps channels first, so kernels are `(out, in, row, column)` and a flattened image goes channel by channel; here channels are last.
 //! The architecture is in the file's metadata and, as TOML, beside it. A residual block is a subclass of `nn.Sequential` that adds
 //! its input; its layers are named `5.0.weight` and so on. A base measure, if there is one, is kept as `base.mean` and `base.factor`, and the Gaussians of a mixture as
-//! `base.components.weights`, `.means` and `.factors`.
+//! `base.components.weights`, `.means` and `.factors`; what a model has learnt of their weights, as `base.components.tilts`.
 
 use crate::architecture::{Architecture, Layer, Shape, Visit, Weights};
 use crate::base::Base;
@@ -21,12 +21,15 @@ const FACTOR: &str = "base.factor";
 /// Weights, means and factors of a mixture.
 const COMPONENTS: [&str; 3] = ["base.components.weights", "base.components.means", "base.components.factors"];
 
+/// What the logarithms of a mixture's weights but the first have in addition, if that was learnt.
+const TILTS: &str = "base.components.tilts";
+
 /// What a weight file holds.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Saved {
     /// The architecture.
     pub architecture: Architecture,
-    /// All parameters.
+    /// All parameters: the network's, and those of a mixture's weights if they were learnt.
     pub params: Vec<f64>,
     /// The base measure, if it was saved.
     pub base: Option<Base>,
@@ -38,9 +41,11 @@ impl Saved {
         let path = path.as_ref();
         let toml = self.architecture.to_toml()?;
         exchangeable(&self.architecture)?;
-        if self.params.len() != self.architecture.params()? {
-            return Err(Error::Data(format!("{} parameters do not fit the architecture", self.params.len())));
-        }
+        let tilts = self.params.get(self.architecture.params()?..);
+        let components = self.base.as_ref().map_or(0, |b| b.components().len());
+        let tilts = tilts.filter(|t| t.is_empty() || t.len() + 1 == components).ok_or_else(|| {
+            Error::Data(format!("{} parameters do not fit the architecture", self.params.len()))
+        })?;
         let mut arrays: BTreeMap<String, (Vec<usize>, Vec<u8>)> = BTreeMap::new();
         let bytes = |values: &[f64]| values.iter().flat_map(|v| v.to_le_bytes()).collect::<Vec<u8>>();
         for w in self.architecture.weights()? {
@@ -48,6 +53,9 @@ impl Saved {
             let bias = &self.params[w.first + w.count()..w.first + w.count() + w.outputs];
             arrays.insert(format!("{}.weight", w.name), (shape(&w), bytes(&turned)));
             arrays.insert(format!("{}.bias", w.name), (vec![w.outputs], bytes(bias)));
+        }
+        if !tilts.is_empty() {
+            arrays.insert(TILTS.into(), (vec![tilts.len()], bytes(tilts)));
         }
         if let Some(base) = &self.base {
             let (dim, factor) = (base.dim(), base.factor());
@@ -96,7 +104,11 @@ impl Saved {
                 return Err(file.fail(reason));
             }
         };
-        let (params, base) = (file.params(&architecture)?, file.base()?);
+        let (mut params, base) = (file.params(&architecture)?, file.base()?);
+        if file.metadata.info(TILTS).is_some() {
+            let components = base.as_ref().map_or(0, |b| b.components().len());
+            params.extend(file.tensor(TILTS, &[components.saturating_sub(1)])?);
+        }
         Ok(Saved { architecture, params, base })
     }
 
@@ -112,7 +124,7 @@ impl Saved {
         Ok(out)
     }
 
-    /// Reads the weights of a known architecture, for instance `safetensors.torch.save_file(model.state_dict(), path)`.
+    /// Reads the weights of a known architecture, without those of a base, for instance `safetensors.torch.save_file(model.state_dict(), path)`.
     pub fn read_weights(path: impl AsRef<Path>, architecture: &Architecture) -> Result<Vec<f64>, Error> {
         Contents::read(path.as_ref())?.params(architecture)
     }
@@ -189,7 +201,7 @@ impl<'a> Contents<'a> {
         exchangeable(architecture)?;
         let mut params = vec![0.0; architecture.params()?];
         let mut known: Vec<String> =
-            [MEAN, FACTOR].iter().chain(&COMPONENTS).map(|n| n.to_string()).collect();
+            [MEAN, FACTOR, TILTS].iter().chain(&COMPONENTS).map(|n| n.to_string()).collect();
         for w in architecture.weights()? {
             let names = [format!("{}.weight", w.name), format!("{}.bias", w.name)];
             let turned = self.tensor(&names[0], &shape(&w))?;

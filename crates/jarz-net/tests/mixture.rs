@@ -220,3 +220,92 @@ fn components_that_make_no_mixture_are_refused() {
     let energy = NetEnergy::<f64>::with_params(&flat(3), base(truth()), &params(&flat(3), 2)).unwrap();
     assert!(energy.exact().is_none());
 }
+
+/// With changed weights it is the mixture with these weights, but for a constant; the derivatives in the parameters are those of the sum by definition, from single walkers and from rows that are taken from
+/// elsewhere; a model whose weights have changed is not the base.
+#[test]
+fn weights_of_the_components_are_parameters() {
+    let tilt = 0.8;
+    let layers = params(&flat(3), 5);
+    let theta: Vec<f64> = layers.iter().copied().chain([tilt]).collect();
+    let energy = NetEnergy::<f64>::with_params(&flat(3), base(truth()), &theta).unwrap();
+    let plain = NetEnergy::<f64>::with_params(&flat(3), base(truth()), &layers).unwrap();
+    assert_eq!((energy.params(), plain.params()[4]), (&theta[..], 0.0));
+    let group = energy.groups().pop().unwrap();
+    assert_eq!((group.name.as_str(), group.range), ("base.weights", 4..5));
+    assert_eq!(energy.matrices().iter().map(|m| m.rows * m.columns).sum::<usize>(), 5);
+
+    let total = 0.3 + 0.7 * f64::exp(tilt);
+    let mut tilted = truth();
+    (tilted[0].weight, tilted[1].weight) = (0.3 / total, 0.7 * f64::exp(tilt) / total);
+    let n = 40;
+    let z: Vec<f64> = numbers(6, 3 * n).iter().map(|v| 3.0 * v).collect();
+    let mut x = vec![0.0; z.len()];
+    energy.maps().to_data(&z, &mut x);
+    let (mut u, mut v, mut g, mut h) = (vec![0.0; n], vec![0.0; n], vec![0.0; z.len()], vec![0.0; z.len()]);
+    let (mut work, mut other) = (NetWorkspace::default(), NetWorkspace::default());
+    plain.energy_and_gradient(&z, &mut v, &mut h, &mut other);
+    energy.energy_and_gradient(&z, &mut u, &mut g, &mut work);
+    for (i, x) in x.chunks(3).enumerate() {
+        let expected = minus_log_density(&tilted, x) - total.ln() - minus_log_density(&truth(), x);
+        assert!((u[i] - v[i] - expected).abs() < 1e-10, "{} {expected}", u[i] - v[i]);
+    }
+    // The gradient in the walkers, by central differences.
+    let step = 1e-5;
+    for (i, row) in z.chunks(3).enumerate() {
+        for j in 0..3 {
+            let at = |by: f64| {
+                let mut z = row.to_vec();
+                z[j] += by;
+                let mut u = [0.0];
+                energy.energy(&z, &mut u, &mut NetWorkspace::default());
+                u[0]
+            };
+            let slope = (at(step) - at(-step)) / (2.0 * step);
+            assert!((g[3 * i + j] - slope).abs() < 1e-6 * slope.abs().max(1.0), "{i} {j}: {slope}");
+        }
+    }
+    // Minus the share of the second component, as the weights have it now.
+    let share = |x: &[f64]| {
+        let second = vec![Component { weight: 1.0, ..truth()[1].clone() }];
+        tilted[1].weight * (minus_log_density(&tilted, x) - minus_log_density(&second, x)).exp()
+    };
+    let p = numbers(8, n);
+    let expected: f64 = x.chunks(3).zip(&p).map(|(x, p)| -p * share(x)).sum();
+    let slope = |work: &mut NetWorkspace<f64>| {
+        let mut out = vec![0.0; 5];
+        energy.add_param_gradient(&z, &p, &mut out, work);
+        out
+    };
+    let found = slope(&mut work);
+    assert!((found[4] - expected).abs() < 1e-10, "{} {expected}", found[4]);
+    let odd: Vec<usize> = (1..n).step_by(2).collect();
+    let rows: Vec<f64> = (0..n)
+        .flat_map(|i| if i % 2 == 1 { &z[3 * i..3 * i + 3] } else { &[9.0, 9.0, 9.0] })
+        .copied()
+        .collect();
+    let mut from = NetWorkspace::default();
+    energy.energy_and_gradient(&rows, &mut v, &mut h, &mut from);
+    let mixed: Vec<f64> = (0..n)
+        .flat_map(|i| if i % 2 == 0 { &z[3 * i..3 * i + 3] } else { &[-9.0, 0.0, 5.0] })
+        .copied()
+        .collect();
+    energy.energy_and_gradient(&mixed, &mut v, &mut h, &mut other);
+    assert!(energy.take_rows(&odd, &from, &mut other));
+    assert_eq!(slope(&mut other), found);
+
+    let mut moved = vec![0.0; 5];
+    moved[4] = 0.1;
+    let mut model = energy.clone();
+    model.set_params(&moved);
+    assert!(model.exact().is_none());
+    model.set_params(&[0.0; 5]);
+    assert!(model.exact().is_some());
+    // The base does not learn.
+    let (measure, same) = (energy.base_measure().unwrap(), plain.base_measure().unwrap());
+    measure.energy_and_gradient(&z, &mut u, &mut g);
+    same.energy_and_gradient(&z, &mut v, &mut h);
+    assert_eq!((u, g), (v, h));
+    let error = NetEnergy::<f64>::with_params(&flat(3), base(truth()), &[0.0; 6]).unwrap_err().to_string();
+    assert!(error.contains("6 parameters"), "{error}");
+}

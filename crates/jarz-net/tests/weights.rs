@@ -43,6 +43,12 @@ fn what_is_written_is_read_back() {
     mixed.base = Some(Base::fit(&numbers(1, 24 * 60), 24, 0.1, BaseKind::Mixture(3)).unwrap());
     mixed.write(&path).unwrap();
     assert_eq!(Saved::read(&path).unwrap(), mixed);
+    // With weights of the components that were learnt.
+    mixed.params.extend([0.5, -0.25]);
+    mixed.write(&path).unwrap();
+    assert_eq!(Saved::read(&path).unwrap(), mixed);
+    mixed.params.push(1.0);
+    assert!(mixed.write(&path).unwrap_err().to_string().contains("parameters do not fit"));
     let mut diagonal = saved();
     diagonal.base = Some(Base::standard(24));
     diagonal.write(&path).unwrap();
