@@ -369,9 +369,32 @@ fn last_phase(config: &SettleConfig, groups: &[ParamGroup], rates: &[f64]) -> Re
         return Err(RunError::Impossible(text));
     }
     let mut learning = vec![false; groups.iter().map(|g| g.range.end).max().unwrap_or(0)];
-    for group in groups.iter().filter(|g| config.only.iter().any(|pattern| g.matches(pattern))) {
-        learning[group.range.clone()].fill(true);
+    for group in groups {
+        // Frozen groups stay frozen, unless they are meant by their own name.
+        let named = config.only.contains(&group.name);
+        let meant = config.only.iter().any(|pattern| group.matches(pattern));
+        for j in group.range.clone() {
+            learning[j] = named || (meant && rates[j] != 0.0);
+        }
     }
-    learning.iter_mut().zip(rates).for_each(|(learning, rate)| *learning &= *rate != 0.0);
     Ok(Settle { after: config.after, learning, rate: config.rate })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frozen_groups_learn_in_the_last_phase_if_they_are_named() {
+        let groups = [("11.weight", 0..2), ("11.bias", 2..3), ("base.weights", 3..5)];
+        let groups = groups.map(|(name, range)| ParamGroup::new(name, range));
+        let rates = [1.0, 1.0, 0.0, 0.0, 0.0];
+        let learning = |only: &[&str]| {
+            let only = only.iter().map(|name| name.to_string()).collect();
+            last_phase(&SettleConfig { after: 3, only, rate: 0.1 }, &groups, &rates).unwrap().learning
+        };
+        assert_eq!(learning(&["11"]), [true, true, false, false, false]);
+        assert_eq!(learning(&["base.weights"]), [false, false, false, true, true]);
+        assert_eq!(learning(&["11.bias", "base"]), [false, false, true, false, false]);
+    }
 }

@@ -159,7 +159,7 @@ pub struct OptimizerConfig {
 pub struct SettleConfig {
     /// Iterations before.
     pub after: u64,
-    /// Groups of parameters that go on learning.
+    /// Groups of parameters that go on learning. Frozen ones do if they are named in full, others stay frozen.
     pub only: Vec<String>,
     /// Share of the way to the end that a step goes, at most 1.
     #[serde(default = "settling")]

@@ -46,7 +46,7 @@ pub struct StepInfo {
     pub ess: f64,
     /// Whether the walkers were resampled.
     pub resampled: bool,
-    /// Norm of the direction over the trained parameters.
+    /// Norm of the direction over the parameters that learn.
     pub gradient_norm: f64,
     /// Factor by which the trust region shortened the parameter step.
     pub step_scale: f64,
@@ -340,9 +340,12 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         })
     }
 
+    /// Of the direction, over the parameters that learn.
     fn norm(&self, direction: &[f64]) -> f64 {
-        let trained = direction.iter().zip(&self.trained).filter(|(_, t)| **t);
-        trained.map(|(d, _)| d * d).sum::<f64>().sqrt()
+        let settled = self.settle.as_ref().filter(|s| s.is_on(self.iteration));
+        let learning = settled.map_or(&self.trained, |settle| &settle.learning);
+        let learnt = direction.iter().zip(learning).filter(|(_, learning)| **learning);
+        learnt.map(|(d, _)| d * d).sum::<f64>().sqrt()
     }
 
     /// The model at its present parameters, or at their running mean if there is one: what estimates are about.
