@@ -40,6 +40,7 @@ fn configurations() {
         ("data.batch=2000", &["data.batch"]),
         ("run.log_every=0", &["run.log_every"]),
         ("run.threads=100000", &["run.threads"]),
+        ("optimizer.prior=1", &["optimizer.prior", "natural"]),
         ("optimizer.delay=0", &["optimizer.delay", "positive"]),
         (r#"optimizer.settle={after=3,only=["nothing"]}"#, &["optimizer.settle.only", "nothing", "mean"]),
         ("walkers.relay={every=10}", &["walkers.relay", "keepers"]),

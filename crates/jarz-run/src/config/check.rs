@@ -1,6 +1,8 @@
 //! Reading a configuration, changing single keys, and checking what can be checked before the data is read.
 
-use super::{Config, ConfigError, DataConfig, KernelName, ModelConfig, RelayConfig, TriggerName};
+use super::{
+    Config, ConfigError, DataConfig, KernelName, ModelConfig, OptimizerName, RelayConfig, TriggerName,
+};
 use jarz_net::BaseKind;
 use std::path::Path;
 
@@ -246,6 +248,14 @@ impl Config {
                 && !(0.0..1.0).contains(&beta)
             {
                 return Err(bad(key, beta, "must be at least 0 and below 1"));
+            }
+        }
+        let natural = [("optimizer.damping", optimizer.damping), ("optimizer.prior", optimizer.prior)];
+        for (key, value) in natural {
+            if let Some(value) = value
+                && optimizer.kind != OptimizerName::Natural
+            {
+                return Err(bad(key, value, "is for the natural gradient: optimizer.kind = \"natural\""));
             }
         }
         if let Some(damping) = optimizer.damping {

@@ -105,7 +105,8 @@ pub(super) fn factorise(matrices: &[Matrix], moments: &[f64], damping: f64) -> V
     let factors = matrices.iter().zip(parts).map(|(matrix, [by_rows, by_columns, square])| Factors {
         rows: cholesky(by_rows, matrix.rows, damping).map(|l| inverse(&l, matrix.rows)),
         columns: cholesky(by_columns, matrix.columns, damping).map(|l| inverse(&l, matrix.columns)),
-        scale: overall.sqrt() / (square[0] + damping * overall),
+        // Where nothing has been seen, the direction itself.
+        scale: if overall > 0.0 { overall.sqrt() / (square[0] + damping * overall) } else { 1.0 },
     });
     factors.collect()
 }
