@@ -226,7 +226,8 @@ pub enum ModelConfig {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct NetworkConfig {
-    /// What the Gaussian knows of the data: `isotropic`, `diagonal` or `full` covariance; or `{ mixture = 3 }`, a mixture of as many Gaussians.
+    /// What the Gaussian knows of the data: `isotropic`, `diagonal` or `full` covariance; or `{ mixture = 3 }`, a mixture of as many Gaussians, whose weights the
+    /// model may change (parameters `base.weights`).
     #[serde(default = "full")]
     pub base: BaseKind,
     /// A network by name: `mnist` or `cifar`, those of the paper.
