@@ -1,8 +1,8 @@
 //! A last phase in which few parameters learn, driven by the witnesses.
 //!
 //! What keepers never forget in a run, such as the mode they are in, the parameters follow: in the end the masses of the model are the data's as the keepers see it, and their chance is the model's
-//! error. Witnesses know better, but whoever drives is weighted by it, by about `P / N` nats with `P` parameters that learn and `N` walkers. So in a last phase only a few parameters learn, those of the last layer for
-//! instance, in which the model is linear, and the walkers that drive them are copies of the witnesses. What these lose by it in `log Z` is `rate P / N` nats a step at most: with 65 parameters, 8192 witnesses and 100 steps of rate 0.05
+//! error. Witnesses know better, but whoever drives is weighted by it, by about `P / N` nats with `P` parameters that learn and `N` walkers. So in a last phase only a few parameters learn, the weights of a base's components or the last layer for
+//! instance, in which the model is linear or nearly so, and the walkers that drive them are copies of the witnesses. What these lose by it in `log Z` is `rate P / N` nats a step at most: with 65 parameters, 8192 witnesses and 100 steps of rate 0.05
 //! four hundredths of a nat.
 //!
 //! So few parameters can take Newton's steps, `rate F^-1 D`, with the Fisher information `F` of single walkers' gradients. They shorten as the end comes near and are of the same speed in every direction, the
