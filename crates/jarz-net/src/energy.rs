@@ -34,7 +34,7 @@ pub struct NetEnergy<T> {
     /// The network's parameters, then those of a mixture's weights.
     params: Vec<f64>,
     groups: Arc<Vec<ParamGroup>>,
-    /// One for each layer, with the biases as last row.
+    /// One for each layer, with the biases as last row, then one for a mixture's weights.
     matrices: Arc<Vec<Matrix>>,
     /// The parameters whose vanishing makes the model the base.
     last: Range<usize>,
@@ -77,7 +77,9 @@ impl<T: Real> NetEnergy<T> {
         let layers = network.params().len();
         let tilts = mixture.as_ref().map_or(0, |m: &Arc<Parts<T>>| m.count() - 1);
         if ![layers, layers + tilts].contains(&params.len()) {
-            return Err(Error::Data(format!("{} parameters for a network that has {layers}", params.len())));
+            let base = if tilts > 0 { format!(", and {tilts} more for its base") } else { String::new() };
+            let given = params.len();
+            return Err(Error::Data(format!("{given} parameters for a network that has {layers}{base}")));
         }
         let mut groups = architecture.groups()?;
         let matrix = |w: &Weights| Matrix { rows: w.count() / w.outputs + 1, columns: w.outputs };

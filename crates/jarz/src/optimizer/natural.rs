@@ -267,6 +267,16 @@ mod tests {
     }
 
     #[test]
+    fn where_nothing_has_been_seen_the_direction_stays_as_it_is() {
+        let matrix = Matrix { rows: 2, columns: 3 };
+        let factors = factorise(&[matrix], &vec![0.0; moments(&[matrix])], 0.01);
+        let direction = [1.0, -2.0, 3.0, 4.0, 5.0, 6.0];
+        let mut step = direction;
+        factors[0].solve(&matrix, &mut step);
+        assert_eq!(step, direction);
+    }
+
+    #[test]
     fn moments_are_those_of_rows_and_columns() {
         let matrices = [Matrix { rows: 2, columns: 3 }, Matrix { rows: 1, columns: 1 }];
         let mut sums = vec![0.0; moments(&matrices)];
