@@ -3,12 +3,14 @@
 //! Work is cut into chunks whose size depends on the problem alone; each chunk has its own sums, merged in
 //! the order of the chunks. Ranks of a cluster own whole chunks: same sums, same order.
 
+mod team;
+
 use crate::energy::Energy;
 use crate::error::Error;
 use crate::real::Real;
-use rayon::prelude::*;
 use std::marker::PhantomData;
-use std::sync::Mutex;
+use std::sync::{Mutex, OnceLock};
+use team::Team;
 
 /// Chunks an ensemble is cut into at most; large ones are cut into chunks of [`LARGE_CHUNK`] rows.
 const MAX_CHUNKS: usize = 128;
@@ -53,9 +55,11 @@ impl Layout {
     }
 }
 
-/// A pool of threads, each with scratch memory of its own.
+/// Threads, each with scratch memory of its own.
 pub struct Workers<S> {
-    pool: Option<rayon::ThreadPool>,
+    team: Option<Team>,
+    /// For work that shares itself out; its threads sleep otherwise. Made when it is first needed.
+    pool: OnceLock<Option<rayon::ThreadPool>>,
     scratch: Vec<Mutex<S>>,
 }
 
@@ -66,37 +70,36 @@ impl<S: Default + Send> Workers<S> {
             0 => std::thread::available_parallelism().map_or(1, |n| n.get()),
             n => n,
         };
-        let pool = if threads > 1 {
-            let builder = rayon::ThreadPoolBuilder::new().num_threads(threads);
-            Some(builder.build().map_err(|e| Error::Threads { threads, reason: e.to_string() })?)
-        } else {
-            None
-        };
-        Ok(Workers { pool, scratch: (0..threads).map(|_| Mutex::new(S::default())).collect() })
+        let failed = |e: std::io::Error| Error::Threads { threads, reason: e.to_string() };
+        let team = if threads > 1 { Some(Team::new(threads).map_err(failed)?) } else { None };
+        let scratch = (0..threads).map(|_| Mutex::new(S::default())).collect();
+        Ok(Workers { team, pool: OnceLock::new(), scratch })
     }
 
-    /// Runs `work` such that what it shares out goes to these threads; it is told whether there are several.
+    /// Runs `work` such that what it shares out goes to as many threads; it is told whether there are several.
     pub fn install<R: Send>(&self, work: impl FnOnce(bool) -> R + Send) -> R {
-        match &self.pool {
-            Some(pool) => pool.install(|| work(true)),
+        let threads = self.scratch.len();
+        // Without more threads the same comes out, only later.
+        let make = || rayon::ThreadPoolBuilder::new().num_threads(threads).build().ok();
+        match &self.team {
+            Some(_) => match self.pool.get_or_init(make) {
+                Some(pool) => pool.install(|| work(true)),
+                None => work(false),
+            },
             None => work(false),
         }
     }
 
     /// Runs `work` for every task number below `tasks`.
     pub fn run(&self, tasks: usize, work: impl Fn(usize, &mut S) + Sync) {
-        let locked = |task: usize| {
-            let at = rayon::current_thread_index().unwrap_or(0);
+        let locked = |task: usize, me: usize| {
             // A poisoned lock means that another task panicked; its scratch is overwritten anyway.
-            let mut scratch = self.scratch[at].lock().unwrap_or_else(|e| e.into_inner());
+            let mut scratch = self.scratch[me].lock().unwrap_or_else(|e| e.into_inner());
             work(task, &mut scratch)
         };
-        match &self.pool {
-            Some(pool) if tasks > 1 => pool.install(|| (0..tasks).into_par_iter().for_each(locked)),
-            _ => {
-                let mut scratch = self.scratch[0].lock().unwrap_or_else(|e| e.into_inner());
-                (0..tasks).for_each(|task| work(task, &mut scratch));
-            }
+        match &self.team {
+            Some(team) if tasks > 1 => team.run(tasks, &locked),
+            _ => (0..tasks).for_each(|task| locked(task, 0)),
         }
     }
 }
