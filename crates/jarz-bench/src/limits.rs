@@ -9,8 +9,8 @@ use crate::error::BenchError;
 use crate::measure::time_calls;
 use crate::work::{Shape, random};
 
-/// Pieces that the threads share.
-const PIECES: usize = 128;
+/// Passes of a thread over its part before it waits for the others: what is measured is the work, not how fast threads wake up.
+const PASSES: u32 = 8;
 
 /// Arrays of the size of one step's.
 pub struct Limits<T> {
@@ -33,26 +33,37 @@ impl<T: Real> Limits<T> {
     /// Milliseconds to fill one row of normals, those of the step's own generator, for every walker that moves.
     pub fn normals_ms(&mut self, least: Duration) -> f64 {
         let Limits { pool, dim, normals, step, .. } = self;
-        let rows = (normals.len() / *dim).div_ceil(PIECES).next_multiple_of(16);
+        let rows = (normals.len() / *dim).div_ceil(pool.current_num_threads()).next_multiple_of(16);
         let random = random();
-        time_calls(least, || {
-            *step += 1;
-            let pieces = normals.par_chunks_mut(rows * *dim).enumerate();
+        let ms = time_calls(least, || {
+            *step += u64::from(PASSES);
             pool.install(|| {
-                pieces.for_each(|(i, piece)| {
+                normals.par_chunks_mut(rows * *dim).with_max_len(1).enumerate().for_each(|(i, part)| {
                     let first = WalkerIds::From((i * rows) as u64);
-                    random.noise_rows(*step, Purpose::User, first, *dim, piece)
+                    for pass in 0..u64::from(PASSES) {
+                        random.noise_rows(*step + pass, Purpose::User, first, *dim, part);
+                    }
                 })
             });
-        })
+        });
+        ms / f64::from(PASSES)
     }
 
     /// Milliseconds to read and write the positions of all walkers.
     pub fn memory_ms(&mut self, least: Duration) -> f64 {
         let Limits { pool, positions, .. } = self;
         let isa = Isa::best();
-        let piece = positions.len().div_ceil(PIECES).next_multiple_of(16);
-        time_calls(least, || pool.install(|| positions.par_chunks_mut(piece).for_each(|p| negate(isa, p))))
+        let part = positions.len().div_ceil(pool.current_num_threads()).next_multiple_of(16);
+        let ms = time_calls(least, || {
+            pool.install(|| {
+                positions.par_chunks_mut(part).with_max_len(1).for_each(|part| {
+                    for _ in 0..PASSES {
+                        negate(isa, std::hint::black_box(&mut *part));
+                    }
+                })
+            })
+        });
+        ms / f64::from(PASSES)
     }
 }
 

@@ -3,7 +3,7 @@
 
 use crate::energy::mixture::panels::MixtureKernels;
 use crate::random::Key;
-use crate::random::ars::Schedule;
+use crate::random::ars::{PanelIds, Schedule};
 use crate::random::math::{exp_f32, exp_f64, ln_f64, minus_two_ln_f32};
 use crate::random::noise::{fill_f32, fill_f64, noise_rows};
 use crate::random::normal::{Stream, fours_f32, normal_rows, twos_f64};
@@ -91,7 +91,7 @@ pub trait Real:
     fn fill_noise<S: Aes>(
         schedule: &mut Schedule,
         key: &Key,
-        ids: &[u64; LANES],
+        ids: &PanelIds,
         quads: Range<usize>,
         vectors: usize,
         scale: Self::V<S>,
@@ -181,7 +181,7 @@ macro_rules! real {
             fn fill_noise<S: Aes>(
                 schedule: &mut Schedule,
                 key: &Key,
-                ids: &[u64; LANES],
+                ids: &PanelIds,
                 quads: Range<usize>,
                 vectors: usize,
                 scale: S::$vector,

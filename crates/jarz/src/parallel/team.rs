@@ -262,7 +262,7 @@ mod tests {
                 let work = |task: usize, me: usize| {
                     assert!(me < threads);
                     done[task].fetch_add(1, Ordering::Relaxed);
-                    if job % 100 == 0 && task % 3 == 0 {
+                    if job % 100 == 0 && task.is_multiple_of(3) {
                         thread::sleep(Duration::from_micros(100));
                     }
                 };

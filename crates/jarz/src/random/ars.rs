@@ -3,7 +3,7 @@
 //! The counter is the address of [`Key::counter`], the key the seed.
 
 use super::Key;
-use crate::simd::{Aes, LANES, Words, aes};
+use crate::simd::{Aes, LANES, Tile, Words, aes};
 use std::ops::Range;
 
 /// Rounds of the generator: as with Philox the fewest that its authors found to pass all of TestU01's BigCrush. (Their default of 7 is a margin for the
@@ -118,6 +118,34 @@ impl Schedule {
     }
 }
 
+/// Ids of a panel's walkers, which have all but their lower words in common.
+#[derive(Clone, Copy)]
+pub struct PanelIds {
+    first: u64,
+    low: [u32; LANES],
+}
+
+impl PanelIds {
+    /// `first, first + 1, ...` as far as `lanes`, and the last again for the rest.
+    #[inline(always)]
+    pub(crate) fn contiguous(first: u64, lanes: usize) -> Self {
+        let (low, last) = (first as u32, lanes as u32 - 1);
+        PanelIds { first, low: std::array::from_fn(|l| low.wrapping_add((l as u32).min(last))) }
+    }
+
+    /// Any that share their upper words.
+    #[inline(always)]
+    pub(crate) fn of(ids: &[u64; LANES]) -> Self {
+        PanelIds { first: ids[0], low: ids.map(|id| id as u32) }
+    }
+
+    /// That of walker `l`.
+    #[inline(always)]
+    pub(crate) fn get(&self, l: usize) -> u64 {
+        self.first >> 32 << 32 | u64::from(self.low[l])
+    }
+}
+
 /// The random words of a panel's walkers as rows and as tiles (see [`crate::simd::Tile`]), with `B` blocks for a walker's four dimensions.
 pub(crate) struct Stream<'a, S: Aes, const B: usize> {
     walkers: [[S::U; B]; 4],
@@ -129,26 +157,34 @@ pub(crate) struct Stream<'a, S: Aes, const B: usize> {
 }
 
 impl<'a, S: Aes, const B: usize> Stream<'a, S, B> {
-    /// Of some groups of four dimensions, the first `4 vectors` of them as rows. All but the lower word of the ids must agree.
+    /// Of some groups of four dimensions, the first `4 vectors` of them as rows.
     #[inline(always)]
     pub(crate) fn new(
         schedule: &'a mut Schedule,
         key: &Key,
-        ids: &[u64; LANES],
+        ids: &PanelIds,
         quads: Range<usize>,
         vectors: usize,
     ) -> Self {
         let count = quads.len();
-        schedule.prepare::<S, B>(key, ids[0], quads, vectors);
+        schedule.prepare::<S, B>(key, ids.first, quads, vectors);
         let start = S::repeat(&schedule.start);
         let (mut walkers, mut parts) = ([[start; B]; 4], [[[0; LANES]; B]; 4]);
+        // The second word of a counter is the walker's.
+        let spread = S::from_bits(S::U::load(&ids.low)).spread();
+        let second = S::U::load(&std::array::from_fn(|w| if w % 4 == 1 { u32::MAX } else { 0 }));
         for g in 0..4 {
             for b in 0..B {
-                let mut words = [0; LANES];
-                for i in 0..4 {
-                    words[4 * i + 1] = ids[(4 * b + i) / B * 4 + g] as u32;
-                }
-                walkers[g][b] = S::aes_round(start ^ S::U::load(&words), S::U::splat(0));
+                let words = if B == 1 {
+                    S::bits(spread[g]) & second
+                } else {
+                    let mut words = [0; LANES];
+                    for i in 0..4 {
+                        words[4 * i + 1] = ids.low[(4 * b + i) / B * 4 + g];
+                    }
+                    S::U::load(&words)
+                };
+                walkers[g][b] = S::aes_round(start ^ words, S::U::splat(0));
                 walkers[g][b].store(&mut parts[g][b]);
             }
         }

@@ -5,7 +5,7 @@
 //! first group and one for the second. A last group without a partner makes pairs of its own neighbouring words.
 
 use super::Key;
-use super::ars::{Schedule, Stream};
+use super::ars::{PanelIds, Schedule, Stream};
 use super::normal::{pairs_f32, pairs_f64, share_stream};
 use crate::real::{Real, WalkerIds};
 use crate::simd::tile::tile_of;
@@ -64,7 +64,7 @@ fn batch<S: Aes, const B: usize>(
 pub(crate) fn fill_f32<S: Aes>(
     schedule: &mut Schedule,
     key: &Key,
-    ids: &[u64; LANES],
+    ids: &PanelIds,
     quads: Range<usize>,
     vectors: usize,
     scale: S::F,
@@ -176,7 +176,7 @@ fn store_f32<S: Simd>([radii, angles]: &[[[S::U; 1]; 4]; 2], scale: S::F, out: &
 pub(crate) fn fill_f64<S: Aes>(
     schedule: &mut Schedule,
     key: &Key,
-    ids: &[u64; LANES],
+    ids: &PanelIds,
     quads: Range<usize>,
     vectors: usize,
     scale: S::D,
@@ -250,7 +250,7 @@ fn rows<S: Aes, T: Real>(key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mu
         for group in (0..quads).step_by(Schedule::QUADS) {
             let end = (group + Schedule::QUADS).min(quads);
             let vectors = (dim - 4 * group).min(4 * Schedule::QUADS) / LANES;
-            T::fill_noise::<S>(&mut schedule, key, &ids, group..end, vectors, one, &mut tiles);
+            T::fill_noise::<S>(&mut schedule, key, &PanelIds::of(&ids), group..end, vectors, one, &mut tiles);
             let (rows, tiles) = tiles.split_at(LANES * vectors);
             for (v, rows) in rows.as_chunks::<LANES>().0.iter().enumerate() {
                 for l in 0..lanes {

@@ -47,33 +47,48 @@ pub struct Modes<T> {
 /// Which rows a panel consists of. Lanes beyond `lanes` repeat the last walker: they do the same and store the same.
 #[derive(Clone, Copy)]
 pub struct PanelRows {
-    pub rows: [usize; LANES],
+    first: usize,
     pub lanes: usize,
+    /// Whether they are 16 rows from the first on; if not, they are listed.
+    is_whole: bool,
+    listed: [usize; LANES],
 }
 
 impl PanelRows {
     /// Rows `first..first + lanes`.
     #[inline(always)]
     pub fn contiguous(first: usize, lanes: usize) -> Self {
-        let mut rows = [0; LANES];
-        for l in 0..LANES {
-            rows[l] = first + l.min(lanes - 1);
+        if lanes == LANES {
+            return PanelRows { first, lanes, is_whole: true, listed: [0; LANES] };
         }
-        PanelRows { rows, lanes }
+        Self::listed(std::array::from_fn(|l| first + l.min(lanes - 1)), lanes)
+    }
+
+    /// Some rows in ascending order.
+    #[inline(always)]
+    pub fn listed(rows: [usize; LANES], lanes: usize) -> Self {
+        let is_whole = lanes == LANES && rows[LANES - 1] - rows[0] == LANES - 1;
+        PanelRows { first: rows[0], lanes, is_whole, listed: rows }
     }
 
     /// Where each row of length `dim` starts; checked to lie within `len` numbers.
     #[inline(always)]
     fn starts(&self, dim: usize, len: usize) -> [usize; LANES] {
-        let last = self.rows.iter().fold(0, |last, &row| last.max(row));
+        let last = if self.is_whole { self.first + LANES - 1 } else { self.listed[LANES - 1] };
         assert!((last + 1).checked_mul(dim).is_some_and(|end| end <= len), "walkers beyond their array");
-        self.rows.map(|row| row * dim)
+        if self.is_whole {
+            let first = self.first * dim;
+            return std::array::from_fn(|l| first + l * dim);
+        }
+        // They ascend, but that is not to be relied on here.
+        assert!(self.listed.iter().all(|&row| row <= last), "walkers not in order");
+        self.listed.map(|row| row * dim)
     }
 
     /// The first row of 16 contiguous ones.
     #[inline(always)]
     fn whole(&self) -> Option<usize> {
-        (self.lanes == LANES && self.rows[LANES - 1] - self.rows[0] == LANES - 1).then_some(self.rows[0])
+        self.is_whole.then_some(self.first)
     }
 
     #[inline(always)]
@@ -83,7 +98,7 @@ impl PanelRows {
         }
         let mut values = [0.0; LANES];
         for l in 0..LANES {
-            values[l] = from[self.rows[l]];
+            values[l] = from[self.listed[l]];
         }
         values
     }
@@ -95,7 +110,7 @@ impl PanelRows {
             return;
         }
         for l in 0..self.lanes {
-            to[self.rows[l]] = values[l];
+            to[self.listed[l]] = values[l];
         }
     }
 }

@@ -4,7 +4,7 @@ use super::moves::{Parts, Place, Shares, add_parts, move_rows, move_tiles};
 use super::weights::{Own, Sums, weigh_panels};
 use super::{MAX_MODES, Modes, PanelRows, QUADS, count, kept_of, to_lanes};
 use crate::random::Key;
-use crate::random::ars::Schedule;
+use crate::random::ars::{PanelIds, Schedule};
 use crate::real::Real;
 use crate::simd::{Aes, LANES, Vector, dispatch_aes};
 use std::ops::Range;
@@ -88,7 +88,7 @@ impl<T: Default> Default for Workbench<T> {
 fn move_panel<S: Aes, T: Real, const K: usize, const OWN: bool>(
     step: &Step<'_, T>,
     panel: &PanelRows,
-    ids: &[u64; LANES],
+    ids: &PanelIds,
     arrays: &mut Arrays<'_, T>,
     workbench: &mut Workbench<T>,
     together: usize,
@@ -170,7 +170,7 @@ fn move_panel<S: Aes, T: Real, const K: usize, const OWN: bool>(
 #[inline(always)]
 fn fill_noise<S: Aes, T: Real>(
     step: &Step<'_, T>,
-    ids: &[u64; LANES],
+    ids: &PanelIds,
     quads: Range<usize>,
     vectors: usize,
     schedule: &mut Schedule,
@@ -184,7 +184,7 @@ dispatch_aes! {
     /// The same as a function of its own, compiled once per instruction set and precision, where 4 % more time do not matter as much as the
     /// time to compile it into one more kernel.
     fn make_noise{T: Real}{T}(
-        step: &Step<'_, T>, ids: &[u64; LANES], quads: Range<usize>, vectors: usize, schedule: &mut Schedule, noise: &mut [[T; LANES]],
+        step: &Step<'_, T>, ids: &PanelIds, quads: Range<usize>, vectors: usize, schedule: &mut Schedule, noise: &mut [[T; LANES]],
     ) = fill_noise
 }
 
@@ -207,20 +207,19 @@ impl Movers<'_> {
 
     /// The panel that starts with mover `at`: its rows and ids. Walkers whose ids differ above 32 bits do not share one.
     #[inline(always)]
-    fn panel(&self, at: usize, rows: usize) -> (PanelRows, [u64; LANES]) {
+    fn panel(&self, at: usize, rows: usize) -> (PanelRows, PanelIds) {
         let mut lanes = (self.len(rows) - at).min(LANES);
         match *self {
             Movers::All(first) => {
                 let boundary = (1u64 << 32) - ((first + at as u64) & 0xffff_ffff);
                 lanes = lanes.min(boundary.min(LANES as u64) as usize);
-                let panel = PanelRows::contiguous(at, lanes);
-                (panel, panel.rows.map(|r| first + r as u64))
+                (PanelRows::contiguous(at, lanes), PanelIds::contiguous(first + at as u64, lanes))
             }
             Movers::Some(ids, first) => {
                 let ids = &ids[at..];
                 lanes = (1..lanes).find(|&l| ids[l] >> 32 != ids[0] >> 32).unwrap_or(lanes);
                 let own: [u64; LANES] = std::array::from_fn(|l| ids[l.min(lanes - 1)]);
-                (PanelRows { rows: own.map(|id| (id - first) as usize), lanes }, own)
+                (PanelRows::listed(own.map(|id| (id - first) as usize), lanes), PanelIds::of(&own))
             }
         }
     }
@@ -235,7 +234,7 @@ fn move_panels<S: Aes, T: Real, const K: usize, const OWN: bool>(
 ) -> (f64, Option<u64>) {
     let rows = arrays.u.len();
     let (mut accepted, mut bad) = (S::D::splat(0.0), None);
-    let mut panels = [(PanelRows::contiguous(0, 1), [0; LANES]); TOGETHER];
+    let mut panels = [(PanelRows::contiguous(0, LANES), PanelIds::contiguous(0, LANES)); TOGETHER];
     workbench.shares.expect(step.from.dim);
     let mut at = 0;
     while at < movers.len(rows) {

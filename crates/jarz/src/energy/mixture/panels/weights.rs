@@ -5,6 +5,7 @@ use super::sums::share_two;
 use super::{
     MAX_MODES, Modes, PanelRows, QUADS, count, four, keep, kept_of, normalise_pairs, soft_max, to_lanes,
 };
+use crate::random::ars::PanelIds;
 use crate::random::math::{exp_f64, exps_f64};
 use crate::real::Real;
 use crate::simd::{LANES, Simd, Vector, dispatch};
@@ -43,7 +44,7 @@ pub(super) fn add_to<S: Simd>(first: bool, v: S::D, sum: &mut [f64; LANES]) {
 #[inline(always)]
 pub(super) fn weigh_panels<S: Simd, T: Real, const K: usize, const OWN: bool, const M: usize>(
     step: &Step<'_, T>,
-    panels: &[(PanelRows, [u64; LANES])],
+    panels: &[(PanelRows, PanelIds)],
     arrays: &mut Arrays<'_, T>,
     sums: &[Sums],
     parts: &mut [[f64; LANES]; MAX_MODES],
@@ -141,7 +142,7 @@ pub(super) fn weigh_panels<S: Simd, T: Real, const K: usize, const OWN: bool, co
         keep::<S, T>(panel, &parts[..n], arrays.kept);
         let finite = gains[m].greater(d(f64::NEG_INFINITY)) & d(f64::INFINITY).greater(gains[m]);
         let lane = finite.trailing_ones() as usize;
-        bad = bad.or((lane < panel.lanes).then(|| ids[lane]));
+        bad = bad.or((lane < panel.lanes).then(|| ids.get(lane)));
     }
     bad
 }
