@@ -14,6 +14,11 @@ from network import THREADS, serve_network
 torch.set_num_threads(THREADS)
 torch.set_flush_denormal(True)
 how = sys.argv[1] if len(sys.argv) > 1 else "nchw"
+if how == "compile":
+    # Two backward passes through one graph: the first must not give its buffers away, which the compiler else refuses now and then.
+    import torch._functorch.config
+
+    torch._functorch.config.donated_buffer = False
 
 
 class Model(torch.nn.Sequential):

@@ -11,6 +11,7 @@ mod fused;
 mod moves;
 mod resample;
 mod state;
+mod steps;
 
 pub use disturb::Disturbance;
 

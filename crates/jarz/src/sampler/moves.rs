@@ -1,11 +1,11 @@
-//! What happens to one chunk of walkers: kernel steps, weight updates, sums.
+//! What happens to one chunk of walkers: which of them move, what their weights gain besides, and sums. The kernels are in [`steps`](super::steps).
 
 #[cfg(test)]
 use super::Faults;
 use super::{Advance, Chunk, Weighting};
 use crate::data::Dataset;
 use crate::energy::Energy;
-use crate::kernel::{Kernel, KernelKind, propose, renew, reverse, velocity_after};
+use crate::kernel::{Kernel, KernelKind};
 use crate::random::{Purpose, Random, Subset};
 use crate::real::{Real, WalkerIds};
 use crate::walkers::Walkers;
@@ -17,18 +17,18 @@ use std::ops::Range;
 pub(crate) struct Scratch<T, W> {
     pub(crate) energy: W,
     pub(crate) u: Vec<f64>,
-    noise: Vec<T>,
-    displacement: Vec<T>,
-    forward: Vec<f64>,
-    backward: Vec<f64>,
+    pub(super) noise: Vec<T>,
+    pub(super) displacement: Vec<T>,
+    pub(super) forward: Vec<f64>,
+    pub(super) backward: Vec<f64>,
     pub(crate) weights: Vec<f64>,
     gradient: Vec<T>,
     /// Proposals of MALA, and gathered walkers of a mini-batch.
-    proposal: Vec<T>,
-    proposal_gradient: Vec<T>,
+    pub(super) proposal: Vec<T>,
+    pub(super) proposal_gradient: Vec<T>,
     /// Of the proposals, and the rows in which they were refused.
-    proposal_energy: W,
-    refused: Vec<usize>,
+    pub(super) proposal_energy: W,
+    pub(super) refused: Vec<usize>,
     gathered: Vec<T>,
     gathered_u: Vec<f64>,
     gathered_a: Vec<f64>,
@@ -73,21 +73,21 @@ impl<'a, T: Real> Rows<'a, T> {
 }
 
 /// A block of walkers that moves.
-struct Moving<'a, T> {
-    ids: WalkerIds<'a>,
-    x: &'a mut [T],
-    g: &'a mut [T],
+pub(super) struct Moving<'a, T> {
+    pub ids: WalkerIds<'a>,
+    pub x: &'a mut [T],
+    pub g: &'a mut [T],
     /// Velocities, with momentum.
-    v: &'a mut [T],
-    u: &'a mut [f64],
-    a: &'a mut [f64],
+    pub v: &'a mut [T],
+    pub u: &'a mut [f64],
+    pub a: &'a mut [f64],
 }
 
 /// Acceptance and trouble met on the way.
-struct Tally<'a> {
-    accepted: &'a mut f64,
-    tried: &'a mut u64,
-    bad: &'a mut Option<(u64, &'static str)>,
+pub(super) struct Tally<'a> {
+    pub accepted: &'a mut f64,
+    pub tried: &'a mut u64,
+    pub bad: &'a mut Option<(u64, &'static str)>,
 }
 
 /// All that is the same for every chunk of one advance.
@@ -304,29 +304,6 @@ impl<T: Real> Mover<'_, T> {
         }
     }
 
-    /// Velocities of the walkers from `first` on, as of walkers that never moved.
-    pub(super) fn draw_velocities<W>(
-        &self,
-        first: u64,
-        dim: usize,
-        v: &mut [T],
-        scratch: &mut Scratch<T, W>,
-    ) {
-        let (rows, stride) = (v.len() / dim, T::noise_stride(dim));
-        scratch.fit(rows, dim);
-        let noise = &mut scratch.noise[..rows * stride];
-        self.random.normal_rows(
-            self.advance.iteration,
-            Purpose::Momentum,
-            WalkerIds::From(first),
-            dim,
-            noise,
-        );
-        for (v, noise) in v.chunks_exact_mut(dim).zip(noise.chunks_exact(stride)) {
-            v.copy_from_slice(&noise[..dim]);
-        }
-    }
-
     /// All kernel steps of one block. Says whether the energy's workspace belongs to the final positions.
     fn step<E: Energy<T>>(
         &self,
@@ -346,138 +323,6 @@ impl<T: Real> Mover<'_, T> {
             }
             KernelKind::Mala | KernelKind::Ghmc => self.mala(to, &mut rows, tally, scratch),
         }
-    }
-
-    pub(super) fn noise_scale(&self) -> f64 {
-        let scale = (2.0 * self.advance.h).sqrt();
-        #[cfg(test)]
-        let scale = scale * self.faults.noise;
-        scale
-    }
-
-    /// Address of the noise of kernel step `s`.
-    pub(super) fn noise_step(&self, s: u32) -> u64 {
-        self.advance.iteration * self.kernel.steps as u64 + s as u64
-    }
-
-    fn fill_noise(&self, s: u32, ids: WalkerIds<'_>, rows: usize, dim: usize, noise: &mut [T]) -> u64 {
-        let step = self.noise_step(s);
-        let noise = &mut noise[..rows * T::noise_stride(dim)];
-        self.random.normal_rows(step, Purpose::Noise, ids, dim, noise);
-        step
-    }
-
-    /// ULA. The cached energy and drift are those of the old parameters, the new ones come from `to`: the weight
-    /// gains `alpha_k(x, y) - alpha_{k+1}(y, x)`. From the second step on both belong to the new parameters.
-    fn ula<E: Energy<T>>(
-        &self,
-        to: &E,
-        rows: &mut Moving<'_, T>,
-        tally: Tally<'_>,
-        scratch: &mut Scratch<T, E::Workspace>,
-    ) {
-        let (n, dim, h, clip) = (rows.u.len(), to.dim(), self.advance.h, self.kernel.clip);
-        let scale = self.noise_scale();
-        for s in 0..self.kernel.steps {
-            self.fill_noise(s, rows.ids, n, dim, &mut scratch.noise);
-            let (displacement, forward) = (&mut scratch.displacement[..n * dim], &mut scratch.forward[..n]);
-            propose(rows.x, rows.g, &scratch.noise, dim, h, scale, clip, displacement, forward);
-            #[cfg(test)]
-            if self.faults.unclipped_density {
-                let back: Vec<T> = displacement.iter().map(|d| -*d).collect();
-                reverse(&back, rows.g, dim, h, None, forward);
-            }
-            let (u_new, backward) = (&mut scratch.u[..n], &mut scratch.backward[..n]);
-            to.energy_and_gradient(rows.x, u_new, rows.g, &mut scratch.energy);
-            reverse(displacement, rows.g, dim, h, clip, backward);
-            for i in 0..n {
-                let gain = (rows.u[i] + forward[i]) - (u_new[i] + backward[i]);
-                #[cfg(test)]
-                let gain = if self.faults.swapped_alphas { -gain } else { gain };
-                if !gain.is_finite() && tally.bad.is_none() {
-                    *tally.bad = Some((rows.ids.get(i), "the weight"));
-                }
-                *tally.accepted += gain.exp().min(1.0);
-                if self.advance.weighting == Weighting::Jarzynski {
-                    rows.a[i] += gain;
-                }
-                rows.u[i] = u_new[i];
-            }
-            *tally.tried += n as u64;
-        }
-    }
-
-    /// MALA, with or without momentum: reweight where the walker stands, then steps that leave the new density invariant. Says whether the energy's workspace belongs to
-    /// the final positions: it does if the model can collect it from those of the two evaluations.
-    fn mala<E: Energy<T>>(
-        &self,
-        to: &E,
-        rows: &mut Moving<'_, T>,
-        tally: Tally<'_>,
-        scratch: &mut Scratch<T, E::Workspace>,
-    ) -> bool {
-        let mut collected = true;
-        let (n, dim, h, clip) = (rows.u.len(), to.dim(), self.advance.h, self.kernel.clip);
-        let scale = self.noise_scale();
-        let u_new = &mut scratch.u[..n];
-        to.energy_and_gradient(rows.x, u_new, rows.g, &mut scratch.energy);
-        for i in 0..n {
-            let gain = rows.u[i] - u_new[i];
-            #[cfg(test)]
-            let gain = if self.faults.swapped_alphas { -gain } else { gain };
-            if !gain.is_finite() && tally.bad.is_none() {
-                *tally.bad = Some((rows.ids.get(i), "the weight"));
-            }
-            if self.advance.weighting == Weighting::Jarzynski {
-                rows.a[i] += gain;
-            }
-            rows.u[i] = u_new[i];
-        }
-        for s in 0..self.kernel.steps {
-            let step = self.fill_noise(s, rows.ids, n, dim, &mut scratch.noise);
-            let momentum = self.kernel.kind == KernelKind::Ghmc;
-            if momentum {
-                renew(rows.v, &mut scratch.noise, dim, h, self.kernel.friction);
-            }
-            let (y, g_y) = (&mut scratch.proposal[..n * dim], &mut scratch.proposal_gradient[..n * dim]);
-            y.copy_from_slice(rows.x);
-            let (displacement, forward) = (&mut scratch.displacement[..n * dim], &mut scratch.forward[..n]);
-            propose(y, rows.g, &scratch.noise, dim, h, scale, clip, displacement, forward);
-            let (u_y, backward) = (&mut scratch.u[..n], &mut scratch.backward[..n]);
-            to.energy_and_gradient(y, u_y, g_y, &mut scratch.proposal_energy);
-            reverse(displacement, g_y, dim, h, clip, backward);
-            scratch.refused.clear();
-            for i in 0..n {
-                let log_ratio = (rows.u[i] + forward[i]) - (u_y[i] + backward[i]);
-                // A proposal where the energy is not a number is refused.
-                let log_ratio = if log_ratio.is_nan() { f64::NEG_INFINITY } else { log_ratio };
-                *tally.accepted += log_ratio.exp().min(1.0);
-                let taken = self.random.uniform(step, rows.ids.get(i), Purpose::Accept).ln() < log_ratio;
-                let row = i * dim..(i + 1) * dim;
-                if momentum {
-                    let at = i * T::noise_stride(dim);
-                    let (before, made) = (&scratch.noise[at..at + dim], &displacement[row.clone()]);
-                    let v = &mut rows.v[row.clone()];
-                    velocity_after(v, before, made, &g_y[row.clone()], taken, h, clip);
-                    #[cfg(test)]
-                    if self.faults.unreversed && !taken {
-                        v.copy_from_slice(before);
-                    }
-                }
-                if taken {
-                    rows.x[row.clone()].copy_from_slice(&y[row.clone()]);
-                    rows.g[row.clone()].copy_from_slice(&g_y[row]);
-                    rows.u[i] = u_y[i];
-                } else {
-                    scratch.refused.push(i);
-                }
-            }
-            *tally.tried += n as u64;
-            let Scratch { energy, proposal_energy, refused, .. } = &mut *scratch;
-            std::mem::swap(energy, proposal_energy);
-            collected &= to.take_rows(refused, proposal_energy, energy);
-        }
-        collected
     }
 
     /// Adds a block to the sums; the energy's workspace must belong to `x`.
