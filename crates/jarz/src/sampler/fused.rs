@@ -101,14 +101,7 @@ impl<T: Real> Mover<'_, T> {
             let kept = &mut chunk.g[at * fused.kept..end * fused.kept];
             (fused.evaluate)(to, x, &mut scratch.u[..end - at], kept, &mut scratch.energy);
             let (u, a) = (&mut chunk.u[at..end], &mut chunk.a[at..end]);
-            for i in 0..u.len() {
-                if !subset.contains(chunk.first + at + i) {
-                    if self.advance.weighting == Weighting::Jarzynski {
-                        a[i] += u[i] - scratch.u[i];
-                    }
-                    u[i] = scratch.u[i];
-                }
-            }
+            self.weigh_where_they_stand(chunk.first + at, subset, &scratch.u, u, a);
             self.check(chunk.first + at, u, &mut chunk.sums.bad);
             self.accumulate_fused(fused, to, x, kept, a, &mut chunk.sums.weights, scratch);
         }
@@ -157,12 +150,9 @@ impl<T: Real> Mover<'_, T> {
         sums: &mut WeightSums,
         scratch: &mut Scratch<T, E::Workspace>,
     ) {
-        if scratch.weights.len() < a.len() {
-            scratch.weights.resize(a.len(), 0.0);
-        }
-        let weights = &mut scratch.weights[..a.len()];
-        sums.add(a, weights);
+        scratch.weigh(a, sums);
         if !sums.gradient.is_empty() {
+            let weights = &scratch.weights[..a.len()];
             (fused.add_param_gradient)(energy, x, kept, weights, &mut sums.gradient, &mut scratch.energy);
         }
     }

@@ -36,6 +36,14 @@ pub(crate) struct Scratch<T, W> {
 }
 
 impl<T: Real, W> Scratch<T, W> {
+    /// Adds log-weights to the sums; the weights relative to these are kept for the gradient.
+    pub(super) fn weigh(&mut self, a: &[f64], sums: &mut WeightSums) {
+        if self.weights.len() < a.len() {
+            self.weights.resize(a.len(), 0.0);
+        }
+        sums.add(a, &mut self.weights[..a.len()]);
+    }
+
     /// Makes room for a block of `rows` rows.
     pub(crate) fn fit(&mut self, rows: usize, dim: usize) {
         for buffer in [&mut self.u, &mut self.forward, &mut self.backward, &mut self.weights] {
@@ -189,16 +197,26 @@ impl<T: Real> Mover<'_, T> {
             let x = &chunk.x[at * dim..end * dim];
             to.energy(x, &mut scratch.u[..end - at], &mut scratch.energy);
             let (u, a) = (&mut chunk.u[at..end], &mut chunk.a[at..end]);
-            for i in 0..u.len() {
-                if !subset.contains(chunk.first + at + i) {
-                    if self.advance.weighting == Weighting::Jarzynski {
-                        a[i] += u[i] - scratch.u[i];
-                    }
-                    u[i] = scratch.u[i];
-                }
-            }
+            self.weigh_where_they_stand(chunk.first + at, subset, &scratch.u, u, a);
             self.check(chunk.first + at, u, &mut chunk.sums.bad);
             self.accumulate(to, x, a, &mut chunk.sums.weights, scratch);
+        }
+    }
+
+    /// Walkers from `first` on that are not in the mini-batch stay where they are: their weights gain what their energies lose.
+    pub(super) fn weigh_where_they_stand(
+        &self,
+        first: usize,
+        subset: &Subset,
+        u_new: &[f64],
+        u: &mut [f64],
+        a: &mut [f64],
+    ) {
+        for i in (0..u.len()).filter(|i| !subset.contains(first + i)) {
+            if self.advance.weighting == Weighting::Jarzynski {
+                a[i] += u[i] - u_new[i];
+            }
+            u[i] = u_new[i];
         }
     }
 
@@ -334,12 +352,9 @@ impl<T: Real> Mover<'_, T> {
         sums: &mut WeightSums,
         scratch: &mut Scratch<T, E::Workspace>,
     ) {
-        if scratch.weights.len() < a.len() {
-            scratch.weights.resize(a.len(), 0.0);
-        }
-        let weights = &mut scratch.weights[..a.len()];
-        sums.add(a, weights);
+        scratch.weigh(a, sums);
         if !sums.gradient.is_empty() {
+            let weights = &scratch.weights[..a.len()];
             energy.add_param_gradient(x, weights, &mut sums.gradient, &mut scratch.energy);
         }
     }

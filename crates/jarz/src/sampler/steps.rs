@@ -27,6 +27,27 @@ impl<T: Real> Mover<'_, T> {
         step
     }
 
+    /// Walker `i` gets a new energy, and its log-weight a gain, which is returned.
+    fn weigh(
+        &self,
+        rows: &mut Moving<'_, T>,
+        i: usize,
+        gain: f64,
+        energy: f64,
+        bad: &mut Option<(u64, &'static str)>,
+    ) -> f64 {
+        #[cfg(test)]
+        let gain = if self.faults.swapped_alphas { -gain } else { gain };
+        if !gain.is_finite() && bad.is_none() {
+            *bad = Some((rows.ids.get(i), "the weight"));
+        }
+        if self.advance.weighting == Weighting::Jarzynski {
+            rows.a[i] += gain;
+        }
+        rows.u[i] = energy;
+        gain
+    }
+
     /// ULA. The cached energy and drift are those of the old parameters, the new ones come from `to`: the weight
     /// gains `alpha_k(x, y) - alpha_{k+1}(y, x)`. From the second step on both belong to the new parameters.
     pub(super) fn ula<E: Energy<T>>(
@@ -52,16 +73,7 @@ impl<T: Real> Mover<'_, T> {
             reverse(displacement, rows.g, dim, h, clip, backward);
             for i in 0..n {
                 let gain = (rows.u[i] + forward[i]) - (u_new[i] + backward[i]);
-                #[cfg(test)]
-                let gain = if self.faults.swapped_alphas { -gain } else { gain };
-                if !gain.is_finite() && tally.bad.is_none() {
-                    *tally.bad = Some((rows.ids.get(i), "the weight"));
-                }
-                *tally.accepted += gain.exp().min(1.0);
-                if self.advance.weighting == Weighting::Jarzynski {
-                    rows.a[i] += gain;
-                }
-                rows.u[i] = u_new[i];
+                *tally.accepted += self.weigh(rows, i, gain, u_new[i], tally.bad).exp().min(1.0);
             }
             *tally.tried += n as u64;
         }
@@ -82,16 +94,7 @@ impl<T: Real> Mover<'_, T> {
         let u_new = &mut scratch.u[..n];
         to.energy_and_gradient(rows.x, u_new, rows.g, &mut scratch.energy);
         for i in 0..n {
-            let gain = rows.u[i] - u_new[i];
-            #[cfg(test)]
-            let gain = if self.faults.swapped_alphas { -gain } else { gain };
-            if !gain.is_finite() && tally.bad.is_none() {
-                *tally.bad = Some((rows.ids.get(i), "the weight"));
-            }
-            if self.advance.weighting == Weighting::Jarzynski {
-                rows.a[i] += gain;
-            }
-            rows.u[i] = u_new[i];
+            self.weigh(rows, i, rows.u[i] - u_new[i], u_new[i], tally.bad);
         }
         for s in 0..self.kernel.steps {
             let step = self.fill_noise(s, rows.ids, n, dim, &mut scratch.noise);
