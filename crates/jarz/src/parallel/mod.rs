@@ -9,7 +9,7 @@ use crate::energy::Energy;
 use crate::error::Error;
 use crate::real::Real;
 use std::marker::PhantomData;
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Arc, Mutex, OnceLock};
 use team::Team;
 
 /// Chunks an ensemble is cut into at most; large ones are cut into chunks of [`LARGE_CHUNK`] rows.
@@ -57,7 +57,7 @@ impl Layout {
 
 /// Threads, each with scratch memory of its own.
 pub struct Workers<S> {
-    team: Option<Team>,
+    team: Option<Arc<Team>>,
     /// For work that shares itself out; its threads sleep otherwise. Made when it is first needed.
     pool: OnceLock<Option<rayon::ThreadPool>>,
     scratch: Vec<Mutex<S>>,
@@ -71,9 +71,16 @@ impl<S: Default + Send> Workers<S> {
             n => n,
         };
         let failed = |e: std::io::Error| Error::Threads { threads, reason: e.to_string() };
-        let team = if threads > 1 { Some(Team::new(threads).map_err(failed)?) } else { None };
+        let team = if threads > 1 { Some(Arc::new(Team::new(threads).map_err(failed)?)) } else { None };
         let scratch = (0..threads).map(|_| Mutex::new(S::default())).collect();
         Ok(Workers { team, pool: OnceLock::new(), scratch })
+    }
+
+    /// Takes the threads of others, who work in turns with these and are as many: threads that wait awake would be in each other's way.
+    pub fn share_threads<O>(&mut self, others: &Workers<O>) {
+        if self.scratch.len() == others.scratch.len() {
+            self.team = others.team.clone();
+        }
     }
 
     /// Runs `work` such that what it shares out goes to as many threads; it is told whether there are several.

@@ -180,6 +180,7 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         };
         trainer.sampler.begin(&trainer.energy)?;
         for sampler in bystanders(&mut trainer.witnesses, &mut trainer.relay) {
+            sampler.workers.share_threads(&trainer.sampler.workers);
             sampler.begin(&trainer.energy)?;
         }
         if trainer.algorithm.restarts() {
