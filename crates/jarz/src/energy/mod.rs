@@ -8,6 +8,7 @@ pub use mixture::Mixture;
 
 use crate::annealing::BaseMeasure;
 use crate::optimizer::Matrix;
+use crate::panels::PanelsOf;
 use crate::random::{Key, Random};
 use crate::real::Real;
 use crate::sampler::SelfInteraction;
@@ -174,8 +175,8 @@ pub struct Fused<T: Real, E: Energy<T>> {
     pub advance: fn(&E, &E, &FusedStep<'_>, FusedBlock<'_, T>, &mut E::Workspace) -> FusedDone,
     /// `(model, x, kept, weights, out, workspace)`: adds `sum_i weights_i dU/dtheta(x_i)` to `out`.
     pub add_param_gradient: fn(&E, &[T], &[T], &[f64], &mut [f64], &mut E::Workspace),
-    /// `(model, x, out, workspace)`: adds `sum_i dU/dtheta(x_i)` of data points to `out`.
-    pub add_data_gradient: fn(&E, &[T], &mut [f64], &mut E::Workspace),
+    /// `(model, points, out, workspace)`: adds `sum_i dU/dtheta(x_i)` of data points to `out`.
+    pub add_data_gradient: fn(&E, PanelsOf<'_, T>, &mut [f64], &mut E::Workspace),
 }
 
 /// What a fused step needs to know.

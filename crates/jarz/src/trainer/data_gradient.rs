@@ -2,11 +2,16 @@
 
 use crate::data::Dataset;
 use crate::energy::{Energy, Fused};
+use crate::panels::Panels;
 use crate::parallel::{Layout, Pieces};
 use crate::random::{Purpose, Subset};
 use crate::ranks::{Ranks, Shard, Topic, overlap};
 use crate::real::Real;
 use crate::sampler::Sampler;
+use crate::simd::LANES;
+
+/// Points that a fused gradient sums up in their own precision, 64 to a lane, before these sums are added in `f64`.
+const FUSED_BLOCK: usize = 64 * LANES;
 
 /// Memory for the mean, kept from step to step.
 pub(super) struct DataGradient<T: Real, E: Energy<T>> {
@@ -19,6 +24,8 @@ pub(super) struct DataGradient<T: Real, E: Energy<T>> {
     subset: Subset,
     /// The points of a batch.
     rows: Vec<T>,
+    /// This rank's points, or those of the batch, as a fused gradient reads them.
+    panels: Panels<T>,
     /// Sums of each chunk, one after the other.
     parts: Vec<f64>,
     /// The mean.
@@ -31,14 +38,21 @@ impl<T: Real, E: Energy<T>> DataGradient<T, E> {
         let layout = Layout::new(energy, count);
         let work = Shard::new(layout, count, ranks);
         let params = energy.params().len();
+        // Chunks must begin with a panel.
+        let fused = energy.fused().filter(|_| layout.chunk.is_multiple_of(LANES));
+        let mut panels = Panels::new(data.dim());
+        if fused.is_some() && batch.is_none() {
+            panels.fill(data.rows(work.rows()));
+        }
         DataGradient {
             batch,
             layout,
             work,
             points: Shard::new(Layout::new(energy, data.len()), data.len(), ranks),
-            fused: energy.fused(),
+            fused,
             subset: Subset::default(),
             rows: Vec::new(),
+            panels,
             parts: vec![0.0; work.chunks().len() * params],
             mean: vec![0.0; params],
         }
@@ -79,24 +93,29 @@ impl<T: Real, E: Energy<T>> DataGradient<T, E> {
             let random = sampler.random();
             random.subset(iteration, Purpose::DataBatch, m, data.len(), &mut self.subset);
             self.collect(data, sampler.ranks());
+            if self.fused.is_some() {
+                self.panels.fill(&self.rows);
+            }
         }
         let rows = match self.batch {
             None => data.rows(self.work.rows()),
             Some(_) => &self.rows,
         };
         let pieces = Pieces::new(&mut self.parts, params);
-        let fused = self.fused.as_ref();
+        let fused = self.fused.as_ref().map(|fused| (fused, &self.panels));
         sampler.workers.run(pieces.count(), |c, scratch| {
             // SAFETY: every piece is taken once, by the task of its number.
             let part = unsafe { pieces.take(c) };
             part.fill(0.0);
-            let from = c * layout.chunk * dim;
-            let rows = &rows[from..(from + layout.chunk * dim).min(rows.len())];
-            for x in rows.chunks(layout.block * dim) {
-                if let Some(fused) = fused {
-                    (fused.add_data_gradient)(energy, x, part, &mut scratch.energy);
-                    continue;
+            let (first, last) = (c * layout.chunk, ((c + 1) * layout.chunk).min(rows.len() / dim));
+            if let Some((fused, panels)) = fused {
+                for at in (first..last).step_by(FUSED_BLOCK) {
+                    let points = panels.some(at, FUSED_BLOCK.min(last - at));
+                    (fused.add_data_gradient)(energy, points, part, &mut scratch.energy);
                 }
+                return;
+            }
+            for x in rows[first * dim..last * dim].chunks(layout.block * dim) {
                 let count = x.len() / dim;
                 scratch.fit(count, dim);
                 energy.energy(x, &mut scratch.u[..count], &mut scratch.energy);

@@ -7,10 +7,11 @@ mod fused;
 pub(crate) mod panels;
 
 use super::{Energy, Exact, Fused, ParamGroup, PerWalker, Stratification};
+use crate::panels::PanelsOf;
 use crate::random::{Purpose, Random};
 use crate::real::{Real, sum_lanes};
 use crate::simd::{Isa, LANES, multiversion};
-use panels::{Modes, Own, Workbench};
+use panels::{DataBench, Modes, Own, Workbench};
 use std::ops::Range;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -51,6 +52,7 @@ pub struct MixtureWorkspace<T> {
     masses: Vec<f64>,
     sums: Vec<T>,
     workbench: Box<Workbench<T>>,
+    bench: DataBench<T>,
 }
 
 #[derive(Default)]
@@ -174,7 +176,7 @@ impl Mixture {
     }
 
     /// Adds `sum_i dU/dtheta(x_i)` to `out`.
-    fn add_data_gradient<T: Real>(&self, x: &[T], out: &mut [f64], ws: &mut MixtureWorkspace<T>) {
+    fn add_data_gradient<T: Real>(&self, x: PanelsOf<'_, T>, out: &mut [f64], ws: &mut MixtureWorkspace<T>) {
         self.add_data_gradient_on(Isa::best(), x, out, ws);
     }
 
@@ -182,21 +184,16 @@ impl Mixture {
     fn add_data_gradient_on<T: Real>(
         &self,
         isa: Isa,
-        x: &[T],
+        x: PanelsOf<'_, T>,
         out: &mut [f64],
         ws: &mut MixtureWorkspace<T>,
     ) {
         let at = ws.prepare(self);
-        ws.parts.resize(2 * self.modes, [0.0; LANES]);
+        ws.parts.resize(self.modes, [0.0; LANES]);
         ws.sums.resize(self.modes * self.dim, T::ZERO);
-        let (modes, (parts, lanes)) = (&ws.prepared[at].modes, ws.parts.split_at_mut(self.modes));
-        if !T::gather(isa, modes, x, &mut ws.sums, lanes) {
-            ws.responsibilities.resize(x.len() / self.dim * self.modes, T::ZERO);
-            T::share(isa, modes, x, &mut ws.responsibilities, parts, lanes);
-            T::sum_rows(isa, x, &ws.responsibilities, self.dim, self.modes, &mut ws.sums);
-        }
+        T::gather(isa, &ws.prepared[at].modes, x, &mut ws.sums, &mut ws.parts, &mut ws.bench);
         ws.masses.clear();
-        ws.masses.extend(lanes.iter().map(|lanes| sum_lanes(*lanes)));
+        ws.masses.extend(ws.parts.iter().map(|lanes| sum_lanes(*lanes)));
         self.add_sums(&ws.sums, &ws.masses, &ws.masses, out);
     }
 

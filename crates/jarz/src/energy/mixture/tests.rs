@@ -3,6 +3,7 @@
 use super::fused::advance;
 use super::*;
 use crate::energy::{FusedBlock, FusedRows, FusedStep};
+use crate::panels::Panels;
 use crate::random::Key;
 use crate::real::WalkerIds;
 use crate::sampler::SelfInteraction;
@@ -179,15 +180,8 @@ fn sums_agree<T: Real>(case: &Case<T>) {
     let mut reference = None;
     for isa in Isa::available() {
         let (mut u, mut kept) = (vec![0.0; rows], vec![T::ZERO; rows * m.modes]);
-        let (mut shares, mut parts) = (kept.clone(), vec![[0.0; LANES]; m.modes]);
-        T::evaluate(isa, modes, &case.x, &mut u, &mut kept, &mut parts);
-        let mut lanes = vec![[0.0; LANES]; m.modes];
-        T::share(isa, modes, &case.x, &mut shares, &mut parts, &mut lanes);
-        let gathered = data_sums_agree(isa, modes, &case.x, &shares, &lanes);
-        let limit = if T::NAME == "f32" { 2e-3 } else { 1e-10 };
-        for (a, b) in kept.iter().zip(&shares) {
-            assert!((a.to_f64() - b.to_f64()).abs() < limit, "{a} {b}");
-        }
+        T::evaluate(isa, modes, &case.x, &mut u, &mut kept, &mut vec![[0.0; LANES]; m.modes]);
+        let gathered = data_sums_agree(isa, m, modes, &case.x);
         let (mut c, mut sums) = (kept.clone(), vec![T::ZERO; m.modes * m.dim]);
         let (mut masses, mut rounded) = (vec![0.0; m.modes], vec![0.0; m.modes]);
         T::weigh(isa, &kept, &case.a, m.modes, &mut c, &mut masses, &mut rounded);
@@ -208,7 +202,7 @@ fn sums_agree<T: Real>(case: &Case<T>) {
             }
         }
         let bits = |v: &[T]| v.iter().map(|v| v.to_f64().to_bits()).collect::<Vec<u64>>();
-        let all = (bits(&kept), bits(&shares), bits(&c), bits(&sums), masses, rounded, lanes, gathered);
+        let all = (bits(&kept), bits(&c), bits(&sums), masses, rounded, gathered);
         match &reference {
             None => reference = Some(all),
             Some(first) => assert!(*first == all, "{isa:?} differs"),
@@ -216,32 +210,42 @@ fn sums_agree<T: Real>(case: &Case<T>) {
     }
 }
 
-/// The pass that makes a data gradient's sums at once against sums of the shares, and these shares' own sums; returns its bits.
-fn data_sums_agree<T: Real>(
-    isa: Isa,
-    modes: &Modes<T>,
-    x: &[T],
-    shares: &[T],
-    lanes: &[[f64; LANES]],
-) -> Vec<u64> {
-    let (n, dim) = (modes.count, modes.dim);
+/// The pass that makes a data gradient's sums against the formulas; returns its bits.
+fn data_sums_agree<T: Real>(isa: Isa, m: &Mixture, modes: &Modes<T>, x: &[T]) -> Vec<u64> {
+    let (n, dim) = (m.modes, m.dim);
     let e = if T::NAME == "f32" { f32::EPSILON as f64 } else { f64::EPSILON };
     let (mut sums, mut masses) = (vec![T::ZERO; n * dim], vec![[0.0; LANES]; n]);
-    let gathered = T::gather(isa, modes, x, &mut sums, &mut masses);
-    assert_eq!(gathered, n == 2 && dim <= 4 * LANES);
+    let mut panels = Panels::new(dim);
+    panels.fill(x);
+    T::gather(isa, modes, panels.some(0, panels.rows()), &mut sums, &mut masses, &mut DataBench::default());
+    let (mut mass, mut mass_off) = (vec![0.0; n], 0.0);
+    let (mut sum, mut sum_off) = (vec![0.0; n * dim], vec![0.0; n * dim]);
     let rows = x.len() / dim;
-    for k in 0..n {
-        let mass: f64 = (0..rows).map(|i| shares[i * n + k].to_f64()).sum();
-        assert!((sum_lanes(lanes[k]) - mass).abs() < 1e-12 * rows as f64);
-        if !gathered {
-            continue;
+    for row in x.chunks_exact(dim) {
+        let row: Vec<f64> = row.iter().map(|v| v.to_f64()).collect();
+        let (_, r, _) = plain(m, &row);
+        // Logarithms of ratios are sums of up to 64 terms in the points' precision; a share is off by no more than they are, and by its own rounding.
+        let terms = |k: usize| -> f64 {
+            let apart = |j: usize| (row[j] - m.mean(0)[j]).abs() * (m.mean(k)[j] - m.mean(0)[j]).abs();
+            (0..dim).map(|j| apart(j) * m.precision()).sum()
+        };
+        let largest = (0..n).map(terms).fold(0.0, f64::max);
+        let off = (dim.min(64) as f64 + 3.0) * e * largest + 16.0 * e;
+        mass_off += off;
+        for k in 0..n {
+            mass[k] += r[k];
+            for j in 0..dim {
+                sum[k * dim + j] += r[k] * row[j];
+                sum_off[k * dim + j] += off * row[j].abs() + (rows as f64 + 2.0) * e * r[k] * row[j].abs();
+            }
         }
-        assert!((sum_lanes(masses[k]) - mass).abs() < 1e-12 * rows as f64);
-        for j in 0..dim {
-            let terms = (0..rows).map(|i| shares[i * n + k].to_f64() * x[i * dim + j].to_f64());
-            let (sum, size) = terms.fold((0.0, 0.0), |(sum, size), t| (sum + t, size + t.abs()));
-            let off = (sums[k * dim + j].to_f64() - sum).abs();
-            assert!(off <= (rows as f64 + 2.0) * e * size, "sum over data: off by {off}");
+    }
+    for k in 0..n {
+        let off = (sum_lanes(masses[k]) - mass[k]).abs();
+        assert!(off <= mass_off, "mass of the data: off by {off}, allowed {mass_off}");
+        for j in k * dim..(k + 1) * dim {
+            let (off, allowed) = ((sums[j].to_f64() - sum[j]).abs(), sum_off[j]);
+            assert!(off <= allowed, "sum over data: off by {off}, allowed {allowed}");
         }
     }
     sums.iter().map(|v| v.to_f64().to_bits()).chain(masses.concat().iter().map(|v| v.to_bits())).collect()
@@ -269,7 +273,7 @@ fn fused_steps_in_many_dimensions() {
 
 #[test]
 fn sums_over_many_rows_equal_the_formulas_on_every_path() {
-    for (dim, rows) in [(3, 64), (17, 96), (50, 100), (50, 177), (64, 129), (65, 70)] {
+    for (dim, rows) in [(3, 64), (3, 150), (17, 96), (50, 100), (50, 177), (64, 129), (65, 70)] {
         check::<f32>(dim, 2, rows, 6);
         check::<f64>(dim, 2, rows, 7);
     }
@@ -283,7 +287,9 @@ fn shares_of_far_modes_are_zero_and_one() {
         let x: Vec<T> = (0..40 * 20).map(|i| T::from_f64(if i / 20 % 4 == 0 { -1e4 } else { 1e4 })).collect();
         for isa in Isa::available() {
             let (mut ws, mut out) = (MixtureWorkspace::<T>::default(), vec![0.0; 42]);
-            m.add_data_gradient_on(isa, &x, &mut out, &mut ws);
+            let mut panels = Panels::new(20);
+            panels.fill(&x);
+            m.add_data_gradient_on(isa, panels.some(0, 40), &mut out, &mut ws);
             assert_eq!(out[40..], [-10.0, -30.0], "{isa:?}");
             assert!(out[..40].iter().all(|g| *g == 0.0), "{isa:?}: {out:?}");
         }

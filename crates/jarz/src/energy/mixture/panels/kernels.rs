@@ -1,9 +1,11 @@
 //! The kernels by scalar type.
 
+use super::data::{DataBench, gather_some};
 use super::step::move_some;
-use super::sums::{gather_some, share, sum_rows, weigh};
+use super::sums::{sum_rows, weigh};
 use super::weights::leave_own_out;
 use super::{Arrays, Modes, Movers, Own, Step, Workbench, evaluate_some};
+use crate::panels::PanelsOf;
 use crate::simd::{Isa, LANES};
 
 /// The kernels by scalar type: compiled once, here, and not in every crate that uses a mixture.
@@ -18,24 +20,15 @@ pub trait MixtureKernels: Sized {
         kept: &mut [Self],
         parts: &mut [[f64; LANES]],
     );
-    /// Responsibilities alone, and their sums, lane by lane. `parts` is scratch memory, a panel per mode.
-    fn share(
-        isa: Isa,
-        modes: &Modes<Self>,
-        x: &[Self],
-        kept: &mut [Self],
-        parts: &mut [[f64; LANES]],
-        masses: &mut [[f64; LANES]],
-    );
-    /// Of data points: `sums[k][j] = sum_i r_ik x_ij` and `masses[k] = sum_i r_ik`, the latter lane by lane, in one pass. Says no where
-    /// it cannot: for more or fewer than two modes and for many dimensions.
+    /// Of data points: `sums[k][j] = sum_i r_ik x_ij` and `masses[k] = sum_i r_ik`, the latter lane by lane, in one pass; at most [`MAX_MODES`] modes.
     fn gather(
         isa: Isa,
         modes: &Modes<Self>,
-        x: &[Self],
+        x: PanelsOf<'_, Self>,
         sums: &mut [Self],
         masses: &mut [[f64; LANES]],
-    ) -> bool;
+        bench: &mut DataBench<Self>,
+    );
     /// Leaves the own push of contiguous walkers out of their log-weights, where they stand; at most [`MAX_MODES`] modes.
     fn leave_own_out(
         isa: Isa,
@@ -85,31 +78,18 @@ macro_rules! kernels {
                     _ => evaluate_some::<$t, 0>(isa, modes, x, u, kept, parts),
                 }
             }
-            fn share(
-                isa: Isa,
-                modes: &Modes<$t>,
-                x: &[$t],
-                kept: &mut [$t],
-                parts: &mut [[f64; LANES]],
-                masses: &mut [[f64; LANES]],
-            ) {
-                share(isa, modes, x, kept, parts, masses)
-            }
             fn gather(
                 isa: Isa,
                 modes: &Modes<$t>,
-                x: &[$t],
+                x: PanelsOf<'_, $t>,
                 sums: &mut [$t],
                 masses: &mut [[f64; LANES]],
-            ) -> bool {
-                match (modes.count, modes.dim.div_ceil(LANES)) {
-                    (2, 1) => gather_some::<$t, 1>(isa, modes, x, sums, masses),
-                    (2, 2) => gather_some::<$t, 2>(isa, modes, x, sums, masses),
-                    (2, 3) => gather_some::<$t, 3>(isa, modes, x, sums, masses),
-                    (2, 4) => gather_some::<$t, 4>(isa, modes, x, sums, masses),
-                    _ => return false,
+                bench: &mut DataBench<$t>,
+            ) {
+                match modes.count {
+                    2 => gather_some::<$t, 2>(isa, modes, x, sums, masses, bench),
+                    _ => gather_some::<$t, 0>(isa, modes, x, sums, masses, bench),
                 }
-                true
             }
             fn leave_own_out(
                 isa: Isa,

@@ -4,12 +4,14 @@
 //! The step does without: it works on 16 dimensions of a walker at a time, and on tiles of four walkers and four dimensions (see [`crate::simd::Tile`]) where
 //! fewer are left, as which the noise comes out of the generator.
 
+mod data;
 mod kernels;
 mod moves;
 mod step;
 mod sums;
 mod weights;
 
+pub use data::DataBench;
 pub use kernels::MixtureKernels;
 pub use step::{Arrays, Movers, Step, Workbench};
 pub use weights::Own;
