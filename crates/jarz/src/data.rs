@@ -1,7 +1,9 @@
 //! Data points in memory.
 
 use crate::energy::{Energy, Stratification};
+use crate::parallel::Layout;
 use crate::random::{Purpose, Random};
+use crate::ranks::{Ranks, Shard};
 use crate::real::Real;
 use std::ops::Range;
 
@@ -36,6 +38,11 @@ impl<T: Real> Dataset<T> {
         let random = Random::new(words[0] as u64 | (words[1] as u64) << 32);
         model.exact()?.sample(0..n as u64, n as u64, Stratification::Independent, &random, &mut values);
         Dataset::new(model.dim(), values)
+    }
+
+    /// How `n` points are shared out.
+    pub fn shard(energy: &impl Energy<T>, n: usize, ranks: &Ranks) -> Shard {
+        Shard::new(Layout::of_points(energy, n), n, ranks)
     }
 
     /// Forgets all points but those with the given numbers, which they keep.

@@ -86,7 +86,8 @@ pub trait Real:
         quad: usize,
         scale: Self::V<S>,
     ) -> [[Self::V<S>; 4]; 2];
-    /// `scale` times the normals of a panel's fused move in some groups of four dimensions, the first `4 vectors` of them as rows, the others as tiles.
+    /// `scale` times the normals of a panel's fused move in some groups of four dimensions, the first `4 vectors` of them as rows, the others as tiles or
+    /// `columns`.
     #[doc(hidden)]
     fn fill_noise<S: Aes>(
         schedule: &mut Schedule,
@@ -94,6 +95,7 @@ pub trait Real:
         ids: &PanelIds,
         quads: Range<usize>,
         vectors: usize,
+        columns: bool,
         scale: Self::V<S>,
         out: &mut [[Self; LANES]],
     );
@@ -184,10 +186,11 @@ macro_rules! real {
                 ids: &PanelIds,
                 quads: Range<usize>,
                 vectors: usize,
+                columns: bool,
                 scale: S::$vector,
                 out: &mut [[$t; LANES]],
             ) {
-                $fill::<S>(schedule, key, ids, quads, vectors, scale, out)
+                $fill::<S>(schedule, key, ids, quads, vectors, columns, scale, out)
             }
             #[inline(always)]
             fn from_words<S: Simd>(words: [S::W; 4]) -> [S::$vector; 4] {

@@ -6,7 +6,7 @@ mod kinds;
 mod threads;
 
 use jarz::ranks::{Shard, Topic};
-use jarz::{Mixture, Ranks, Real, Sampler, Scheme, Setup, State, Thresholds, Trainer, Trigger};
+use jarz::{Dataset, Mixture, Ranks, Real, Sampler, Scheme, Setup, State, Thresholds, Trainer, Trigger};
 use kinds::{advance, fingerprint, kinds, setup};
 use threads::on_ranks;
 
@@ -154,7 +154,10 @@ fn what_goes_between_ranks_is_what_the_formula_says() {
             };
             steps.run(&mut trainer).unwrap();
             let after = topics.map(|t| ranks.traffic().bytes(t));
-            let shards = [walkers, 1500].map(|n| Sampler::<f32, Mixture>::shard(&setup.energy, n, &ranks));
+            let shards = [
+                Sampler::<f32, Mixture>::shard(&setup.energy, walkers, &ranks),
+                Dataset::<f32>::shard(&setup.energy, 1500, &ranks),
+            ];
             (shards, std::array::from_fn::<u64, 3, _>(|t| after[t] - before[t]))
         });
         let [chunks, data] = counted[0].0;

@@ -24,6 +24,8 @@ const SMALL_CHUNK: usize = 256;
 const MOST_NUMBERS: usize = 1 << 26;
 /// Numbers in the sums of all chunks, one per parameter and chunk: they are merged one after the other.
 const CHUNK_NUMBERS: usize = 1 << 20;
+/// Data points in a chunk at least, for models that sum them up in a microsecond or two.
+const FUSED_POINTS: usize = 512;
 /// Bytes of one array of a block: small enough for a few arrays to stay in cache.
 const BLOCK_BYTES: usize = 32 * 1024;
 
@@ -47,6 +49,13 @@ impl Layout {
         let least = MIN_CHUNKS.max((rows / SMALL_CHUNK).min(MOST_NUMBERS / params)).min(most);
         let chunks = (CHUNK_NUMBERS / params).clamp(least, most);
         Layout { block, chunk: rows.div_ceil(chunks).next_multiple_of(block) }
+    }
+
+    /// For `rows` data points of a model: what is done with one of them may be so little that small chunks are not worth their sums.
+    pub fn of_points<T: Real>(energy: &impl Energy<T>, rows: usize) -> Self {
+        let Layout { block, chunk } = Layout::new(energy, rows);
+        let least = if energy.fused().is_some() { FUSED_POINTS } else { 0 };
+        Layout { block, chunk: chunk.max(least.next_multiple_of(block)) }
     }
 
     /// Number of chunks for `rows` rows.

@@ -59,7 +59,8 @@ fn batch<S: Aes, const B: usize>(
 
 /// `scale` times the normals of a panel in some groups of four dimensions, the first of which is even. The first `4 vectors` of them as rows: those of walker
 /// `l` in the dimensions `16 v` to `16 v + 15` in `out[16 v + l]`. The others as tiles after that: tile `g` of group `q`, counted from the first of
-/// these, in place `4 q + g`.
+/// these, in place `4 q + g`; if there is one only, of whose dimensions no more than two are wanted, as `columns`: one of them for all walkers in each of two
+/// vectors.
 #[inline(always)]
 pub(crate) fn fill_f32<S: Aes>(
     schedule: &mut Schedule,
@@ -67,6 +68,7 @@ pub(crate) fn fill_f32<S: Aes>(
     ids: &PanelIds,
     quads: Range<usize>,
     vectors: usize,
+    columns: bool,
     scale: S::F,
     out: &mut [[f32; LANES]],
 ) {
@@ -94,8 +96,8 @@ pub(crate) fn fill_f32<S: Aes>(
         store_rows_f32::<S>(&words, scale, at, rows);
     }
     match alone {
-        Some(words) => store_alone_f32::<S>(words, scale, out),
-        None => fill_tiles_f32(&stream, scale, out),
+        Some(words) => store_alone_f32::<S>(words, scale, columns, out),
+        None => fill_tiles_f32(&stream, columns, scale, out),
     }
 }
 
@@ -115,7 +117,18 @@ fn store_rows_f32<S: Simd>(
 
 /// The normals of a group without a partner.
 #[inline(always)]
-fn store_alone_f32<S: Simd>([[a], [b], [c], [d]]: [[S::U; 1]; 4], scale: S::F, out: &mut [[f32; LANES]]) {
+fn store_alone_f32<S: Simd>(
+    [[a], [b], [c], [d]]: [[S::U; 1]; 4],
+    scale: S::F,
+    columns: bool,
+    out: &mut [[f32; LANES]],
+) {
+    if columns {
+        let [radii, angles] = S::U::first_two([a, b, c, d]);
+        let [[[first]], [[second]]] = pairs_f32::<S, 1, 1>(&[[radii]], &[[angles]], scale);
+        first.store(&mut out[0]);
+        return second.store(&mut out[1]);
+    }
     let [[r0, a0], [r1, a1]] = [S::U::unzip(a, b), S::U::unzip(c, d)];
     let [[n], [m]] = pairs_f32::<S, 2, 1>(&[[r0, r1]], &[[a0, a1]], scale);
     for (half, out) in out[..4].as_chunks_mut::<2>().0.iter_mut().enumerate() {
@@ -127,7 +140,7 @@ fn store_alone_f32<S: Simd>([[a], [b], [c], [d]]: [[S::U; 1]; 4], scale: S::F, o
 
 /// The part of [`fill_f32`] that comes as tiles.
 #[inline(always)]
-fn fill_tiles_f32<S: Aes>(stream: &Stream<'_, S, 1>, scale: S::F, out: &mut [[f32; LANES]]) {
+fn fill_tiles_f32<S: Aes>(stream: &Stream<'_, S, 1>, columns: bool, scale: S::F, out: &mut [[f32; LANES]]) {
     let (pairs, last) = stream.lines().as_chunks::<2>();
     let (outs, last_out) = out[..4 * stream.lines().len()].split_at_mut(8 * pairs.len());
     // Words of what comes next are made while the normals of this pair are.
@@ -158,7 +171,7 @@ fn fill_tiles_f32<S: Aes>(stream: &Stream<'_, S, 1>, scale: S::F, out: &mut [[f3
         }
     }
     if let Some(words) = alone {
-        store_alone_f32::<S>(words, scale, last_out);
+        store_alone_f32::<S>(words, scale, columns, last_out);
     }
 }
 
@@ -179,6 +192,7 @@ pub(crate) fn fill_f64<S: Aes>(
     ids: &PanelIds,
     quads: Range<usize>,
     vectors: usize,
+    columns: bool,
     scale: S::D,
     out: &mut [[f64; LANES]],
 ) {
@@ -210,6 +224,12 @@ pub(crate) fn fill_f64<S: Aes>(
     }
     if let [line] = last {
         let [a, b, c, d] = joined::<S>(stream.words(line));
+        if columns {
+            let [radii, angles] = S::W::first_two([a, b, c, d]);
+            let [[first], [second]] = pairs_f64::<S, 1>(&[radii], &[angles], scale);
+            first.store(&mut last_out[0]);
+            return second.store(&mut last_out[1]);
+        }
         let [[r0, a0], [r1, a1]] = [S::W::unzip(a, b), S::W::unzip(c, d)];
         let [n, m] = pairs_f64::<S, 2>(&[r0, r1], &[a0, a1], scale);
         for (half, out) in last_out.as_chunks_mut::<2>().0.iter_mut().enumerate() {
@@ -250,7 +270,8 @@ fn rows<S: Aes, T: Real>(key: &Key, walkers: WalkerIds<'_>, dim: usize, out: &mu
         for group in (0..quads).step_by(Schedule::QUADS) {
             let end = (group + Schedule::QUADS).min(quads);
             let vectors = (dim - 4 * group).min(4 * Schedule::QUADS) / LANES;
-            T::fill_noise::<S>(&mut schedule, key, &PanelIds::of(&ids), group..end, vectors, one, &mut tiles);
+            let ids = PanelIds::of(&ids);
+            T::fill_noise::<S>(&mut schedule, key, &ids, group..end, vectors, false, one, &mut tiles);
             let (rows, tiles) = tiles.split_at(LANES * vectors);
             for (v, rows) in rows.as_chunks::<LANES>().0.iter().enumerate() {
                 for l in 0..lanes {

@@ -38,6 +38,8 @@ pub trait Tile<T>: Sized {
 pub trait Unzip: Sized {
     /// Even and odd lanes of two vectors, in an order that is each instruction set's own.
     fn unzip(a: Self, b: Self) -> [Self; 2];
+    /// The first two words of each of a panel's walkers, in the walkers' order, from the tiles that have four of each.
+    fn first_two(tiles: [Self; 4]) -> [Self; 2];
 }
 
 macro_rules! portable {
@@ -106,6 +108,11 @@ macro_rules! portable {
                     portable::$words(std::array::from_fn(|l| of(2 * l))),
                     portable::$words(std::array::from_fn(|l| of(2 * l + 1))),
                 ]
+            }
+            #[inline(always)]
+            fn first_two(tiles: [Self; 4]) -> [Self; 2] {
+                let of = |c: usize| portable::$words(std::array::from_fn(|l| tiles[l % 4].0[l / 4 * 4 + c]));
+                [of(0), of(1)]
             }
         }
     };

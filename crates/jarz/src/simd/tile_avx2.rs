@@ -103,6 +103,19 @@ impl Unzip for U {
         }
         out
     }
+    #[inline(always)]
+    fn first_two([a, b, c, d]: [Self; 4]) -> [Self; 2] {
+        let mut out = [a; 2];
+        for i in 0..2 {
+            unsafe {
+                let ab = _mm256_unpacklo_epi32(a.0[i], b.0[i]);
+                let cd = _mm256_unpacklo_epi32(c.0[i], d.0[i]);
+                out[0].0[i] = _mm256_unpacklo_epi64(ab, cd);
+                out[1].0[i] = _mm256_unpackhi_epi64(ab, cd);
+            }
+        }
+        out
+    }
 }
 
 impl Tile<f64> for D {
@@ -191,6 +204,20 @@ impl Unzip for W {
             unsafe {
                 out[0].0[i] = _mm256_unpacklo_epi64(a.0[i], b.0[i]);
                 out[1].0[i] = _mm256_unpackhi_epi64(a.0[i], b.0[i]);
+            }
+        }
+        out
+    }
+    #[inline(always)]
+    fn first_two([a, b, c, d]: [Self; 4]) -> [Self; 2] {
+        let mut out = [a; 2];
+        for i in 0..4 {
+            unsafe {
+                let [a, b, c, d] = [a.0[i], b.0[i], c.0[i], d.0[i]];
+                let (ab, cd) = (_mm256_unpacklo_epi64(a, b), _mm256_unpacklo_epi64(c, d));
+                out[0].0[i] = _mm256_permute2x128_si256::<0x20>(ab, cd);
+                let (ab, cd) = (_mm256_unpackhi_epi64(a, b), _mm256_unpackhi_epi64(c, d));
+                out[1].0[i] = _mm256_permute2x128_si256::<0x20>(ab, cd);
             }
         }
         out

@@ -88,6 +88,13 @@ impl Unzip for U {
             [U([_mm512_castps_si512(evens)]), U([_mm512_castps_si512(odds)])]
         }
     }
+    #[inline(always)]
+    fn first_two([a, b, c, d]: [Self; 4]) -> [Self; 2] {
+        unsafe {
+            let (ab, cd) = (_mm512_unpacklo_epi32(a.0[0], b.0[0]), _mm512_unpacklo_epi32(c.0[0], d.0[0]));
+            [U([_mm512_unpacklo_epi64(ab, cd)]), U([_mm512_unpackhi_epi64(ab, cd)])]
+        }
+    }
 }
 
 impl Tile<f64> for D {
@@ -183,6 +190,21 @@ impl Unzip for W {
             unsafe {
                 out[0].0[half] = _mm512_unpacklo_epi64(a.0[half], b.0[half]);
                 out[1].0[half] = _mm512_unpackhi_epi64(a.0[half], b.0[half]);
+            }
+        }
+        out
+    }
+    #[inline(always)]
+    fn first_two([a, b, c, d]: [Self; 4]) -> [Self; 2] {
+        let mut out = [a; 2];
+        unsafe {
+            let firsts = _mm512_set_epi64(13, 12, 5, 4, 9, 8, 1, 0);
+            for half in 0..2 {
+                let [a, b, c, d] = [a.0[half], b.0[half], c.0[half], d.0[half]];
+                let (ab, cd) = (_mm512_unpacklo_epi64(a, b), _mm512_unpacklo_epi64(c, d));
+                out[0].0[half] = _mm512_permutex2var_epi64(ab, firsts, cd);
+                let (ab, cd) = (_mm512_unpackhi_epi64(a, b), _mm512_unpackhi_epi64(c, d));
+                out[1].0[half] = _mm512_permutex2var_epi64(ab, firsts, cd);
             }
         }
         out

@@ -35,7 +35,7 @@ pub(super) struct DataGradient<T: Real, E: Energy<T>> {
 impl<T: Real, E: Energy<T>> DataGradient<T, E> {
     pub fn new(energy: &E, data: &Dataset<T>, batch: Option<usize>, ranks: &Ranks) -> Self {
         let count = batch.unwrap_or(data.len());
-        let layout = Layout::new(energy, count);
+        let layout = Layout::of_points(energy, count);
         let work = Shard::new(layout, count, ranks);
         let params = energy.params().len();
         // Chunks must begin with a panel.
@@ -48,7 +48,7 @@ impl<T: Real, E: Energy<T>> DataGradient<T, E> {
             batch,
             layout,
             work,
-            points: Shard::new(Layout::new(energy, data.len()), data.len(), ranks),
+            points: Dataset::shard(energy, data.len(), ranks),
             fused,
             subset: Subset::default(),
             rows: Vec::new(),

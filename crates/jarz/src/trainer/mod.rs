@@ -22,7 +22,7 @@ use crate::kernel::{Kernel, StepSize};
 use crate::leave_one_out::Memory;
 use crate::optimizer::Optimizer;
 use crate::parallel::Layout;
-use crate::ranks::{Ranks, Shard};
+use crate::ranks::Ranks;
 use crate::real::Real;
 use crate::resampling::{Scheme, Trigger};
 use crate::sampler::{Advance, Disturbance, Sampler, SelfInteraction};
@@ -139,12 +139,12 @@ impl<T: Real, E: Energy<T>> Trainer<T, E> {
         let (kernel, scheme) = (setup.kernel, setup.scheme);
         let (batch, seed, threads) = (setup.batch, setup.seed, setup.threads);
         let data_gradient = DataGradient::new(&energy, &data, setup.data_batch, &ranks);
-        let data_layout = Layout::new(&energy, data.len());
+        let data_layout = Layout::of_points(&energy, data.len());
         // Walkers that restart may want any point.
         let data = match ranks.is_alone() || algorithm.restarts() {
             true => data,
             false => {
-                let rows = Shard::new(data_layout, data.len(), &ranks).rows();
+                let rows = Dataset::shard(&energy, data.len(), &ranks).rows();
                 data.keep(rows)
             }
         };

@@ -58,11 +58,14 @@ impl<T: Real> Shares<T> {
         }
     }
 
-    /// Keeps those of the next panel.
+    /// Keeps those of the next panel, for rows and perhaps for tiles.
     #[inline(always)]
-    pub(super) fn keep<S: Simd>(&mut self, n: usize, r: &[T::V<S>; MAX_MODES]) {
+    pub(super) fn keep<S: Simd>(&mut self, n: usize, r: &[T::V<S>; MAX_MODES], tiles: bool) {
         for k in 1..n {
             r[k].store(&mut self.rows[k]);
+            if !tiles {
+                continue;
+            }
             for (tile, to) in r[k].spread().into_iter().zip(&mut self.tiles[k]) {
                 tile.store(to);
             }
@@ -153,12 +156,12 @@ struct Around<S: Simd, T: Real> {
 }
 
 impl<S: Simd, T: Real> Around<S, T> {
-    /// Of the dimensions from `column` on: 16 of a row, or the four of a tile.
+    /// Of the dimensions from `column` on: 16 of a [`ROW`], four of a [`TILE`], or one of a [`COLUMN`].
     ///
     /// # Safety
     /// All arrays must have as many, for `n` modes.
     #[inline(always)]
-    unsafe fn new<const OWN: bool, const ROW: bool>(step: &Step<'_, T>, n: usize, column: usize) -> Self {
+    unsafe fn new<const OWN: bool, const OF: u8>(step: &Step<'_, T>, n: usize, column: usize) -> Self {
         let zeros = [T::splat::<S>(T::ZERO); MAX_MODES];
         let mut around =
             Around { offsets: zeros, new_means: zeros, means: zeros, response: zeros, product: zeros };
@@ -166,12 +169,12 @@ impl<S: Simd, T: Real> Around<S, T> {
             let at = step.from.stride * k + column;
             // SAFETY: the caller's promise.
             unsafe {
-                around.offsets[k] = numbers::<S, T, ROW>(&step.from.offsets, at);
-                around.new_means[k] = numbers::<S, T, ROW>(&step.to.means, at);
+                around.offsets[k] = numbers::<S, T, OF>(&step.from.offsets, at);
+                around.new_means[k] = numbers::<S, T, OF>(&step.to.means, at);
                 if OWN {
-                    around.means[k] = numbers::<S, T, ROW>(&step.from.means, at);
-                    around.response[k] = numbers::<S, T, ROW>(&step.own.response, at);
-                    around.product[k] = numbers::<S, T, ROW>(&step.own.product, at);
+                    around.means[k] = numbers::<S, T, OF>(&step.from.means, at);
+                    around.response[k] = numbers::<S, T, OF>(&step.own.response, at);
+                    around.product[k] = numbers::<S, T, OF>(&step.own.product, at);
                 }
             }
         }
@@ -179,15 +182,28 @@ impl<S: Simd, T: Real> Around<S, T> {
     }
 }
 
-/// The 16 numbers of a row, or the four of all walkers of a tile.
+/// Vectors are 16 dimensions of a walker.
+const ROW: u8 = 0;
+/// Vectors are four dimensions of four walkers.
+const TILE: u8 = 1;
+/// Vectors are one dimension of all walkers of a panel.
+const COLUMN: u8 = 2;
+
+/// The 16 numbers of a row, the four of all walkers of a tile, or the one of a column.
 ///
 /// # Safety
 /// There must be that many.
 #[inline(always)]
-unsafe fn numbers<S: Simd, T: Real, const ROW: bool>(from: &[T], at: usize) -> T::V<S> {
+unsafe fn numbers<S: Simd, T: Real, const OF: u8>(from: &[T], at: usize) -> T::V<S> {
     let from = from.as_ptr().wrapping_add(at);
     // SAFETY: the caller's promise.
-    unsafe { if ROW { T::V::<S>::load(&*from.cast()) } else { T::V::<S>::repeat(&*from.cast()) } }
+    unsafe {
+        match OF {
+            ROW => T::V::<S>::load(&*from.cast()),
+            TILE => T::V::<S>::repeat(&*from.cast()),
+            _ => T::splat::<S>(*from),
+        }
+    }
 }
 
 /// Moves the numbers of a vector, given the shares of all modes but the first.
@@ -248,7 +264,7 @@ pub(super) unsafe fn move_rows<S: Simd, T: Real, const K: usize, const OWN: bool
     let mut around = [empty; V];
     for v in 0..V {
         // SAFETY: the caller's promise.
-        around[v] = unsafe { Around::new::<OWN, true>(step, n, column + LANES * v) };
+        around[v] = unsafe { Around::new::<OWN, ROW>(step, n, column + LANES * v) };
     }
     for l in 0..LANES {
         let mut part = if K > 0 || first { Part::new() } else { parts.kept::<S, OWN>(n, l) };
@@ -298,7 +314,7 @@ pub(super) unsafe fn move_tiles<S: Simd, T: Real, const K: usize, const OWN: boo
             let mut noise = T::V::<S>::load(&noise[g]);
             // SAFETY: the caller's promise.
             unsafe {
-                let around = Around::new::<OWN, false>(step, n, 4 * quad);
+                let around = Around::new::<OWN, TILE>(step, n, 4 * quad);
                 if 4 * quad + 4 <= dim {
                     let x = T::V::<S>::load_tile(at, &rows, 4);
                     let y = moved::<S, T, OWN>(n, x, noise, &r, &pull, &around, &mut part);
@@ -316,6 +332,43 @@ pub(super) unsafe fn move_tiles<S: Simd, T: Real, const K: usize, const OWN: boo
     }
 }
 
+/// Moves a panel in its last one or two dimensions from `column` on, all walkers at once.
+///
+/// # Safety
+/// The rows must have as many numbers, as all that belongs to the `n` modes must.
+#[inline(always)]
+pub(super) unsafe fn move_columns<S: Simd, T: Real, const K: usize, const OWN: bool>(
+    step: &Step<'_, T>,
+    place: &Place<T>,
+    column: usize,
+    r: &[T::V<S>; MAX_MODES],
+    noise: &[[T; LANES]],
+    parts: &mut Parts<T, 1>,
+) {
+    let (n, columns) = (count::<T, K>(step.from), step.from.dim - column);
+    let pull = Pull::<S, T>::of(step);
+    let mut part = Part::new();
+    let at = place.x.wrapping_add(column);
+    // SAFETY: the caller's promise.
+    unsafe {
+        let mut x = if columns == 1 {
+            T::V::<S>::load_columns(at, &place.at, 1)
+        } else {
+            T::V::<S>::load_columns(at, &place.at, 2)
+        };
+        for c in 0..columns.min(2) {
+            let around = Around::new::<OWN, COLUMN>(step, n, column + c);
+            x[c] = moved::<S, T, OWN>(n, x[c], T::V::<S>::load(&noise[c]), r, &pull, &around, &mut part);
+        }
+        if columns == 1 {
+            T::V::<S>::store_columns(x, at, &place.at, 1);
+        } else {
+            T::V::<S>::store_columns(x, at, &place.at, 2);
+        }
+    }
+    parts.keep::<S, OWN>(n, 0, &part);
+}
+
 /// Asks for a vector of the next panel, to which panels do not come in regular steps.
 #[inline(always)]
 fn ask_for<T>(at: *const T) {
@@ -324,19 +377,21 @@ fn ask_for<T>(at: *const T) {
     }
 }
 
-/// Adds the parts of rows and those of tiles, where there are any, to the sums of their walkers, or begins these.
+/// Adds the parts of rows, of tiles and of columns, where there are any, to the sums of their walkers, or begins these.
 #[inline(always)]
 pub(super) fn add_parts<S: Simd, T: Real, const K: usize, const OWN: bool>(
     n: usize,
     first: bool,
     rows: Option<&Parts<T, LANES>>,
     tiles: Option<&Parts<T, 4>>,
+    columns: Option<&Parts<T, 1>>,
     sums: &mut Sums,
 ) {
     macro_rules! add {
         ($($name:ident $([$k:ident])?),*) => {$({
             let (rows, tiles) = (rows.map(|r| &r.$name$([$k])?), tiles.map(|t| &t.$name$([$k])?));
-            add_to::<S>(first, T::widen::<S>(sum_of::<S, T>(rows, tiles)), &mut sums.$name$([$k])?);
+            let columns = columns.map(|c| &c.$name$([$k])?);
+            add_to::<S>(first, T::widen::<S>(sum_of::<S, T>(rows, tiles, columns)), &mut sums.$name$([$k])?);
         })*};
     }
     add!(forward);
@@ -348,9 +403,13 @@ pub(super) fn add_parts<S: Simd, T: Real, const K: usize, const OWN: bool>(
     }
 }
 
-/// The sum over the lanes of each walker's row, and of what is its own of the tiles.
+/// The sum over the lanes of each walker's row, of what is its own of the tiles, and of its lane of the columns.
 #[inline(always)]
-fn sum_of<S: Simd, T: Real>(rows: Option<&[[T; LANES]; LANES]>, tiles: Option<&[[T; LANES]; 4]>) -> T::V<S> {
+fn sum_of<S: Simd, T: Real>(
+    rows: Option<&[[T; LANES]; LANES]>,
+    tiles: Option<&[[T; LANES]; 4]>,
+    columns: Option<&[[T; LANES]; 1]>,
+) -> T::V<S> {
     let load = T::V::<S>::load;
     let mut sum = T::splat::<S>(T::ZERO);
     if let Some(rows) = rows {
@@ -362,6 +421,9 @@ fn sum_of<S: Simd, T: Real>(rows: Option<&[[T; LANES]; LANES]>, tiles: Option<&[
     }
     if let Some([a, b, c, d]) = tiles {
         sum = sum + T::V::<S>::fold([load(a), load(b), load(c), load(d)]);
+    }
+    if let Some([column]) = columns {
+        sum = sum + load(column);
     }
     sum
 }

@@ -1,6 +1,6 @@
 //! The step: noise and move.
 
-use super::moves::{Parts, Place, Shares, add_parts, move_rows, move_tiles};
+use super::moves::{Parts, Place, Shares, add_parts, move_columns, move_rows, move_tiles};
 use super::weights::{Own, Sums, weigh_panels};
 use super::{MAX_MODES, Modes, PanelRows, QUADS, count, kept_of, to_lanes};
 use crate::random::Key;
@@ -57,6 +57,7 @@ pub struct Workbench<T> {
     shares: Shares<T>,
     parts_of_rows: Parts<T, LANES>,
     parts_of_tiles: Parts<T, 4>,
+    parts_of_columns: Parts<T, 1>,
     /// Of a panel that is not full.
     rows: Rows<T>,
     sums: [Sums; TOGETHER],
@@ -71,6 +72,7 @@ impl<T: Default> Default for Workbench<T> {
             shares: Shares::default(),
             parts_of_rows: Parts::default(),
             parts_of_tiles: Parts::default(),
+            parts_of_columns: Parts::default(),
             rows: std::array::from_fn(|_| std::array::from_fn(|_| T::default())),
             sums: Default::default(),
             parts: [[0.0; LANES]; MAX_MODES],
@@ -94,7 +96,15 @@ fn move_panel<S: Aes, T: Real, const K: usize, const OWN: bool>(
     together: usize,
 ) {
     let Workbench {
-        schedule, noise: Noise(noise), shares, parts_of_rows, parts_of_tiles, rows, sums, ..
+        schedule,
+        noise: Noise(noise),
+        shares,
+        parts_of_rows,
+        parts_of_tiles,
+        parts_of_columns,
+        rows,
+        sums,
+        ..
     } = workbench;
     let from = step.from;
     let (n, dim, stride) = (count::<T, K>(from), from.dim, from.stride);
@@ -103,15 +113,17 @@ fn move_panel<S: Aes, T: Real, const K: usize, const OWN: bool>(
     let lengths = [from.offsets.len(), from.means.len(), step.to.means.len(), own];
     assert!(lengths.iter().all(|&l| l >= n * stride) && stride >= dim, "means shorter than their dimension");
     let r = kept_of::<S, T>(panel, n, arrays.kept);
-    shares.keep::<S>(n, &r);
+    // One or two dimensions beside whole vectors are moved as columns, more of them as tiles.
+    let narrow = matches!(dim % LANES, 1 | 2);
+    shares.keep::<S>(n, &r, !narrow);
     for group in (0..stride / 4).step_by(QUADS) {
         let end = (group + QUADS).min(stride / 4);
         let part_of_row = (dim - 4 * group).min(4 * QUADS);
         let vectors = part_of_row / LANES;
         if K > 0 {
-            fill_noise::<S, T>(step, ids, group..end, vectors, schedule, noise);
+            fill_noise::<S, T>(step, ids, group..end, vectors, narrow, schedule, noise);
         } else {
-            make_noise::<T>(S::ISA, step, ids, group..end, vectors, schedule, noise);
+            make_noise::<T>(S::ISA, step, ids, group..end, vectors, narrow, schedule, noise);
         }
         let mut place = Place { x: arrays.x.as_mut_ptr(), at: starts };
         if panel.lanes < LANES {
@@ -121,11 +133,18 @@ fn move_panel<S: Aes, T: Real, const K: usize, const OWN: bool>(
             }
             place = Place { x: rows.as_mut_ptr().cast::<T>().wrapping_sub(4 * group), at: AT_ROWS };
         }
-        let tiles = (group + 4 * vectors < end).then_some(group + 4 * vectors..end);
-        if let Some(quads) = tiles.clone() {
+        let beside = (group + 4 * vectors < end).then_some(group + 4 * vectors..end);
+        if let Some(quads) = beside.clone() {
             let noise = &noise[LANES * vectors..];
             // SAFETY: `starts` and the lengths were checked above; spare rows have room for the group.
-            unsafe { move_tiles::<S, T, K, OWN>(step, &place, quads, shares, noise, parts_of_tiles) };
+            unsafe {
+                if narrow {
+                    let column = 4 * quads.start;
+                    move_columns::<S, T, K, OWN>(step, &place, column, &r, noise, parts_of_columns);
+                } else {
+                    move_tiles::<S, T, K, OWN>(step, &place, quads, shares, noise, parts_of_tiles);
+                }
+            }
         }
         let mut done = 0;
         while done < vectors {
@@ -161,8 +180,9 @@ fn move_panel<S: Aes, T: Real, const K: usize, const OWN: bool>(
             }
         }
         let rows = (vectors > 0).then_some(&*parts_of_rows);
-        let tiles = tiles.map(|_| &*parts_of_tiles);
-        add_parts::<S, T, K, OWN>(n, group == 0, rows, tiles, &mut sums[together]);
+        let tiles = beside.as_ref().filter(|_| !narrow).map(|_| &*parts_of_tiles);
+        let columns = beside.filter(|_| narrow).map(|_| &*parts_of_columns);
+        add_parts::<S, T, K, OWN>(n, group == 0, rows, tiles, columns, &mut sums[together]);
     }
 }
 
@@ -173,18 +193,20 @@ fn fill_noise<S: Aes, T: Real>(
     ids: &PanelIds,
     quads: Range<usize>,
     vectors: usize,
+    columns: bool,
     schedule: &mut Schedule,
     noise: &mut [[T; LANES]],
 ) {
     let scale = T::splat::<S>(T::from_f64(step.noise_scale));
-    T::fill_noise::<S>(schedule, &step.key, ids, quads, vectors, scale, noise);
+    T::fill_noise::<S>(schedule, &step.key, ids, quads, vectors, columns, scale, noise);
 }
 
 dispatch_aes! {
     /// The same as a function of its own, compiled once per instruction set and precision, where 4 % more time do not matter as much as the
     /// time to compile it into one more kernel.
     fn make_noise{T: Real}{T}(
-        step: &Step<'_, T>, ids: &PanelIds, quads: Range<usize>, vectors: usize, schedule: &mut Schedule, noise: &mut [[T; LANES]],
+        step: &Step<'_, T>, ids: &PanelIds, quads: Range<usize>, vectors: usize, columns: bool, schedule: &mut Schedule,
+        noise: &mut [[T; LANES]],
     ) = fill_noise
 }
 

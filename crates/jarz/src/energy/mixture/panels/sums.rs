@@ -104,26 +104,42 @@ fn sum_tile<S: Simd, T: Real, const K: usize, const V: usize>(
     let last = (dim - column - (V - 1) * LANES).min(LANES);
     assert!(x.len() == rows * dim && c.len() >= rows * modes, "not as many rows as coefficients");
     assert!(first + K <= modes && dim > column + (V - 1) * LANES, "not as many columns or modes");
-    let mut acc = [[T::splat::<S>(T::ZERO); V]; K];
-    for i in 0..rows {
-        let mut weight = [T::splat::<S>(T::ZERO); K];
-        for k in 0..K {
-            // SAFETY: every row has `modes` coefficients, as was checked.
-            weight[k] = T::splat::<S>(unsafe { *c.get_unchecked(i * modes + first + k) });
-        }
-        for v in 0..V {
-            // SAFETY: every row has `dim` numbers, and these end with the last vector or after it.
-            let x = unsafe {
-                let at = x.as_ptr().add(i * dim + column + v * LANES);
-                if v + 1 < V {
-                    T::V::<S>::load(&*at.cast::<[T; LANES]>())
-                } else {
-                    T::V::<S>::load_part(std::slice::from_raw_parts(at, last))
-                }
-            };
+    // Two rows at a time, with sums of their own: one row alone waits for its sums.
+    let mut acc = [[[T::splat::<S>(T::ZERO); V]; K]; 2];
+    macro_rules! add {
+        ($i:expr, $to:expr) => {{
+            let mut weight = [T::splat::<S>(T::ZERO); K];
             for k in 0..K {
-                acc[k][v] = weight[k].mul_add(x, acc[k][v]);
+                // SAFETY: every row has `modes` coefficients, as was checked.
+                weight[k] = T::splat::<S>(unsafe { *c.get_unchecked($i * modes + first + k) });
             }
+            for v in 0..V {
+                // SAFETY: every row has `dim` numbers, and these end with the last vector or after it.
+                let x = unsafe {
+                    let at = x.as_ptr().add($i * dim + column + v * LANES);
+                    if v + 1 < V {
+                        T::V::<S>::load(&*at.cast::<[T; LANES]>())
+                    } else {
+                        T::V::<S>::load_part(std::slice::from_raw_parts(at, last))
+                    }
+                };
+                for k in 0..K {
+                    $to[k][v] = weight[k].mul_add(x, $to[k][v]);
+                }
+            }
+        }};
+    }
+    for i in (0..rows & !1).step_by(2) {
+        add!(i, acc[0]);
+        add!(i + 1, acc[1]);
+    }
+    if rows % 2 == 1 {
+        add!(rows - 1, acc[0]);
+    }
+    let [mut acc, others] = acc;
+    for k in 0..K {
+        for v in 0..V {
+            acc[k][v] = acc[k][v] + others[k][v];
         }
     }
     for k in 0..K {
