@@ -27,6 +27,8 @@ pub enum Command {
     Sample(SampleArgs),
     /// Judge a trained model: log Z and masses by annealing beside those of the training, cross-entropy, with error bars
     Evaluate(EvaluateArgs),
+    /// Write a trained network's weights as a safetensors file that PyTorch can read
+    Export(ExportArgs),
     /// Write a commented configuration to start from
     Init(InitArgs),
     /// Write the page of a run again, or one that compares several runs
@@ -144,6 +146,9 @@ pub struct EvaluateArgs {
     /// Name of the array in an .npz that holds several
     #[arg(long, value_name = "NAME", requires = "data")]
     pub array: Option<String>,
+    /// Judge these weights in place of the trained ones: safetensors, from 'jarz export' or PyTorch, for the run's network
+    #[arg(long, value_name = "FILE")]
+    pub weights: Option<PathBuf>,
     /// Walkers of the annealing
     #[arg(long, value_name = "N", default_value_t = 4096)]
     pub walkers: usize,
@@ -169,6 +174,18 @@ pub struct EvaluateArgs {
     #[arg(long, value_name = "T", default_value_t = 0)]
     pub threads: usize,
     /// Overwrite an existing --out
+    #[arg(long)]
+    pub force: bool,
+}
+
+#[derive(Debug, ClapArgs)]
+pub struct ExportArgs {
+    /// Folder of the run
+    pub dir: PathBuf,
+    /// File for the weights; the architecture goes beside it, with the ending .toml [default: model.safetensors in the run's folder]
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+    /// Overwrite an existing file
     #[arg(long)]
     pub force: bool,
 }

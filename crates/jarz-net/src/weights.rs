@@ -124,6 +124,28 @@ impl Saved {
         Ok(out)
     }
 
+    /// Reads all parameters of a network of a known architecture on a known base. A file that has a base must have this one; one that has nothing to say of the
+    /// weights of a mixture's components leaves these as they are.
+    pub fn read_onto(
+        path: impl AsRef<Path>,
+        architecture: &Architecture,
+        base: &Base,
+    ) -> Result<Vec<f64>, Error> {
+        let file = Contents::read(path.as_ref())?;
+        if file.base()?.is_some_and(|of_file| of_file != *base) {
+            let reason =
+                "its base measure is another one than that of the data: evaluate it where it was trained";
+            return Err(file.fail(reason.into()));
+        }
+        let mut params = file.params(architecture)?;
+        let tilts = base.components().len().saturating_sub(1);
+        match file.metadata.info(TILTS) {
+            Some(_) => params.extend(file.tensor(TILTS, &[tilts])?),
+            None => params.resize(params.len() + tilts, 0.0),
+        }
+        Ok(params)
+    }
+
     /// Reads the weights of a known architecture, without those of a base, for instance `safetensors.torch.save_file(model.state_dict(), path)`.
     pub fn read_weights(path: impl AsRef<Path>, architecture: &Architecture) -> Result<Vec<f64>, Error> {
         Contents::read(path.as_ref())?.params(architecture)

@@ -1,9 +1,11 @@
 //! A trained model judged: cross-entropy of points, and `log Z` and masses by annealing, beside what the training itself says.
 
 use crate::error::RunError;
+use crate::folder::read_config;
 use crate::problem::read_points;
 use crate::sample::{TrainedJob, trained};
 use crate::state::Scalar;
+use crate::weights::read_weights;
 use jarz::annealing::{Annealed, BaseMeasure, GaussianBase, Rung, Settings, anneal};
 use jarz::estimate::add_errors;
 use jarz::{Classes, Dataset, Energy, Kernel, Measured, Scheme, Trainer};
@@ -21,6 +23,8 @@ pub struct EvaluateRequest {
     pub data: Option<PathBuf>,
     /// Name of the array in an `.npz` that holds several.
     pub array: Option<String>,
+    /// A file of other weights to be judged in place of those that were trained, for a network.
+    pub weights: Option<PathBuf>,
     /// How to anneal.
     pub annealing: Settings,
 }
@@ -88,6 +92,9 @@ pub struct Evaluation {
     pub judgement: Judgement,
     /// The file of the points; none for the data of the training.
     pub data: Option<PathBuf>,
+    /// The file of the weights; none for those that were trained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub weights: Option<PathBuf>,
     pub points: usize,
     pub mean_energy: f64,
     pub mean_energy_std_error: Option<f64>,
@@ -106,7 +113,12 @@ pub fn evaluate(
     progress: Progress<'_>,
     warn: &dyn Fn(&str),
 ) -> Result<Evaluation, RunError> {
-    trained(folder, Evaluate { request, progress }, warn)
+    // A file that does not fit shows before anything else is done.
+    let weights = match &request.weights {
+        Some(path) => Some(read_weights(&read_config(folder)?, path)?),
+        None => None,
+    };
+    trained(folder, Evaluate { request, weights, progress }, warn)
 }
 
 /// Judges a trained model. Annealing begins with the model's own base measure or, if it has none, with a Gaussian fitted to the data. Classes are those given, or the modes of
@@ -177,6 +189,8 @@ fn report<T: Scalar>(found: &Annealed<T>, settings: &Settings, own_base: bool) -
 
 struct Evaluate<'a, 'p> {
     request: &'a EvaluateRequest,
+    /// Parameters in place of the trained ones.
+    weights: Option<Vec<f64>>,
     progress: Progress<'p>,
 }
 
@@ -188,7 +202,16 @@ impl TrainedJob for Evaluate<'_, '_> {
         _: Kernel,
         _: Scheme,
     ) -> Result<Evaluation, RunError> {
-        let EvaluateRequest { data, array, annealing } = self.request;
+        let EvaluateRequest { data, array, weights, annealing } = self.request;
+        let are_others = self.weights.is_some();
+        if let Some(params) = self.weights {
+            let mut state = trainer.state();
+            if !state.average.is_empty() {
+                state.average.clone_from(&params);
+            }
+            state.theta = params;
+            trainer.restore(state)?;
+        }
         // A file that cannot be read shows before the long part.
         let other = match data {
             Some(path) => {
@@ -200,10 +223,16 @@ impl TrainedJob for Evaluate<'_, '_> {
         let volume = trainer.energy().coordinates().map_or(0.0, |c| c.log_det());
         let points = other.as_ref().unwrap_or(trainer.data());
         let (count, energy) = (points.len(), trainer.mean_energy(points)?);
-        let judgement = judge(&mut trainer, annealing, None, self.progress)?;
+        let mut judgement = judge(&mut trainer, annealing, None, self.progress)?;
+        if are_others {
+            // What the training's walkers say is about other weights.
+            (judgement.log_z, judgement.log_z_std_error) = (None, None);
+            (judgement.walker_masses, judgement.walker_masses_std_error) = (None, None);
+        }
         let exact = judgement.log_z_exact;
         Ok(Evaluation {
             data: data.clone(),
+            weights: weights.clone(),
             points: count,
             mean_energy: energy.value,
             mean_energy_std_error: energy.std_error,

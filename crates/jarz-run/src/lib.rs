@@ -23,6 +23,7 @@ mod state;
 mod summary;
 mod tensorboard;
 mod train;
+mod weights;
 
 pub use calibrate::{Timing, calibrate};
 pub use config::{Config, ConfigError};
@@ -40,3 +41,4 @@ pub use runs::{Many, resume_runs, resume_runs_on, train_runs, train_runs_on};
 pub use sample::{SampleRequest, Samples, checkpoint_sha256, sample};
 pub use summary::{RunsSummary, Summary, read_summary};
 pub use train::{Engine, Session, resume, resume_on, train, train_on};
+pub use weights::export;

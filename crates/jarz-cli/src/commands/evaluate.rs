@@ -20,7 +20,9 @@ pub fn evaluate(args: EvaluateArgs, ui: &Ui) -> Result<(), CliError> {
         let text = format!("'{}' exists; choose another --out or overwrite it with --force", out.display());
         return Err(CliError::Message(text));
     }
-    let out = args.out.clone().unwrap_or_else(|| args.dir.join("evaluate.json"));
+    let out = args.out.clone().unwrap_or_else(|| {
+        args.dir.join(if args.weights.is_some() { "evaluate-weights.json" } else { "evaluate.json" })
+    });
     let default = Settings::default();
     let annealing = Settings {
         walkers: args.walkers,
@@ -32,7 +34,7 @@ pub fn evaluate(args: EvaluateArgs, ui: &Ui) -> Result<(), CliError> {
         threads: args.threads,
         ..default
     };
-    let request = EvaluateRequest { data: args.data, array: args.array, annealing };
+    let request = EvaluateRequest { data: args.data, array: args.array, weights: args.weights, annealing };
     let mut told = Instant::now();
     let mut progress = |rung: &Rung| {
         if told.elapsed() >= Duration::from_secs(5) {
@@ -67,8 +69,16 @@ pub fn evaluate(args: EvaluateArgs, ui: &Ui) -> Result<(), CliError> {
 
 fn print(e: &Evaluation) {
     let j = &e.judgement;
-    println!("model after {} iterations of {}, {} points", j.iterations, j.algorithm, e.points);
-    let unknown = || "unknown: this algorithm does not estimate log Z".to_string();
+    let unknown = match &e.weights {
+        Some(file) => {
+            println!("weights of '{}', {} points", file.display(), e.points);
+            || "unknown: these are not the weights that were trained here".to_string()
+        }
+        None => {
+            println!("model after {} iterations of {}, {} points", j.iterations, j.algorithm, e.points);
+            || "unknown: this algorithm does not estimate log Z".to_string()
+        }
+    };
     let tracked = |value: Option<f64>, error| value.map_or_else(unknown, |v: f64| plus_minus(v, error));
     println!("  log Z, annealed          {}", plus_minus(j.log_z_annealed, j.log_z_annealed_std_error));
     println!("  log Z, tracked           {}", tracked(j.log_z, j.log_z_std_error));

@@ -4,6 +4,7 @@ mod board;
 mod data;
 mod devices;
 mod evaluate;
+mod export;
 mod init;
 mod metrics;
 mod report;
@@ -30,6 +31,7 @@ pub fn run(command: Command, job: &Job, ui: &Ui) -> Result<(), CliError> {
         ))),
         Command::Sample(args) => sample::sample(args, ui),
         Command::Evaluate(args) => evaluate::evaluate(args, ui),
+        Command::Export(args) => export::export(args, ui),
         Command::Data(args) => data::data(args, ui),
         Command::Devices => devices::devices(ui),
         Command::Metrics(args) => metrics::metrics(args, ui),
